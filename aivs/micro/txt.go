@@ -14,15 +14,15 @@ const txtVersion = "v=aivs1"
 // maxTXTString is the longest character-string of a DNS record (RFC 1035, section 3.3).
 const maxTXTString = 255
 
-// txtMembers returns the proof's members with their names in the record, in record order.
-func (p *Proof) txtMembers() []struct {
+// txtMember is a member of a proof with its name in the record.
+type txtMember struct {
 	name  string
 	value *string
-} {
-	return []struct {
-		name  string
-		value *string
-	}{{"u", &p.URL}, {"d", &p.DOMHash}, {"t", &p.Timestamp}, {"s", &p.Signature}, {"h", &p.ScannerVersionHash}, {"o", &p.ScanOrigin}}
+}
+
+// txtMembers returns the proof's members in record order.
+func (p *Proof) txtMembers() []txtMember {
+	return []txtMember{{"u", &p.URL}, {"d", &p.DOMHash}, {"t", &p.Timestamp}, {"s", &p.Signature}, {"h", &p.ScannerVersionHash}, {"o", &p.ScanOrigin}}
 }
 
 // TXT returns the proof as the character-strings of a DNS TXT record: the members as name=value

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // test is one test of a binary, with its duration.
@@ -120,18 +122,13 @@ func noticed(n int, tests []*test) bool {
 
 // each calls f for every number below n, workers calls at a time.
 func each(n, workers int, f func(i int)) {
-	numbers := make(chan int)
-	var group sync.WaitGroup
-	for range workers {
-		group.Go(func() {
-			for i := range numbers {
-				f(i)
-			}
+	var group errgroup.Group
+	group.SetLimit(workers)
+	for i := range n {
+		group.Go(func() error {
+			f(i)
+			return nil
 		})
 	}
-	for i := range n {
-		numbers <- i
-	}
-	close(numbers)
-	group.Wait()
+	_ = group.Wait() // f returns no error
 }
