@@ -14,8 +14,8 @@ import (
 // generatorRow is one row as the draft's own generator hashes it.
 type generatorRow struct {
 	id int64
-	// "seven", "digests", "left off" (digests that are not in the row), "text", "seal"; with "
-	// and a digest", the row has only the digest of its inputs.
+	// "seven", "digests", "left off" (digests that are not in the row), "inputs" (no outputs),
+	// "text", "seal"; with " and a digest", the row has only the digest of its inputs.
 	formula string
 }
 
@@ -36,6 +36,8 @@ func generatorLines(rows []generatorRow) (log []string, chain *Chain) {
 			row.RowHash = chain.hash(&row)
 		case "text":
 			row.RowHash = chain.hash(&row, row.InputsJSON, row.OutputsJSON)
+		case "inputs":
+			row.RowHash = chain.hash(&row, in, "")
 		default:
 			row.RowHash = chain.hash(&row, in, out)
 		}
@@ -138,8 +140,9 @@ func TestGeneratorDialectsObeyTheirRules(t *testing.T) {
 		"digest changed":               {bytes.Replace(nine, []byte(`"inputs_digest": "`), []byte(`"inputs_digest":"0`), 1), "row 1", "its row_hash is not"},
 		"inputs of a text hash changed": {bytes.Replace(generatorBundle(t, ofGenerator, generatorRow{1, "text"}), []byte(`\": 1`), []byte(`\": 2`), 1),
 			"row 1", "its row_hash is not"},
-		"digests, one of them left off": {generatorBundle(t, ofGenerator, generatorRow{1, "left off and a digest"}), "row 1", "its row_hash is not"},
-		"text, and a digest":            {generatorBundle(t, ofGenerator, generatorRow{1, "text and a digest"}), "row 1", "its row_hash is not"},
+		"digests, one of them left off":  {generatorBundle(t, ofGenerator, generatorRow{1, "left off and a digest"}), "row 1", "its row_hash is not"},
+		"the digest of the inputs alone": {generatorBundle(t, ofGenerator, generatorRow{1, "inputs and a digest"}), "row 1", "its row_hash is not"},
+		"text, and a digest":             {generatorBundle(t, ofGenerator, generatorRow{1, "text and a digest"}), "row 1", "its row_hash is not"},
 	}
 	place, names := t.TempDir(), slices.Sorted(maps.Keys(cases))
 	for _, name := range names {
