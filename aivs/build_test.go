@@ -37,7 +37,7 @@ func TestBuildRefuses(t *testing.T) {
 		"wrong count":         {func(in *Input) { in.TraceCount++ }, "1 rows, but the plan's trace count is 2"},
 		"climbing member":     {func(in *Input) { in.Members[0].Name = "../traces.jsonl" }, `member name "../traces.jsonl": only letters`},
 		"absolute member":     {func(in *Input) { in.Members[0].Name = "/traces.jsonl" }, `member name "/traces.jsonl": only letters`},
-		"member twice":        {func(in *Input) { in.Members[0].Name = "Verdicts.jsonl" }, `member name "verdicts.jsonl": twice`},
+		"member twice":        {func(in *Input) { in.Members[0].Name = "Verdicts.jsonl" }, `member name "verdicts.jsonl" is listed twice`},
 		"second manifest":     {func(in *Input) { in.Members[0].Name = "cards/manifest.json" }, "the bundle has its own manifest.json"},
 		"reserved seal":       {row(func(r *Row) { r.ActionType, r.ToolName = ActionSeal, sealTool+"x" }), "row 2: an \"seal\" row of tool"},
 		"no tool name":        {row(func(r *Row) { r.ToolName = "" }), "row 2: action type and tool name must not be empty"},

@@ -120,7 +120,7 @@ func checkNames(members []Member) (faults []error) {
 		case slices.Contains(draftFiles, strings.ToLower(base)):
 			faults = append(faults, fmt.Errorf("member name %q: the bundle has its own %s", m.Name, base))
 		case seen[lower]:
-			faults = append(faults, fmt.Errorf("member name %q: twice", m.Name))
+			faults = append(faults, fmt.Errorf("member name %q is listed twice", m.Name))
 		}
 		seen[lower] = true
 	}

@@ -140,7 +140,7 @@ func (v *verification) entry(h *tar.Header, in io.Reader, out *rewriter) error {
 	}
 	lower := strings.ToLower(name) // some file systems fold case
 	if v.seen[lower] {
-		return fmt.Errorf("%q: twice", name)
+		return fmt.Errorf("%q is in the archive twice", name)
 	}
 	v.seen[lower] = true
 	v.order = append(v.order, name)

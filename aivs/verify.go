@@ -274,7 +274,7 @@ func (v *verification) checkSignature() {
 
 	switch {
 	case options.Signer != nil && r.ExportedAt.IsZero():
-		r.Fault(manifestFile, "exported_at is not a time, so nobody can say whether the key was valid then")
+		r.Fault(manifestFile, "exported_at is not a time, so it is unknown whether the key was valid then")
 	case options.Signer != nil:
 		if err := options.Signer(key, r.ExportedAt); err != nil {
 			v.changed = true
@@ -288,7 +288,7 @@ func (v *verification) checkSignature() {
 		r.KeyPinned = true
 	default:
 		v.changed = true
-		r.Fault(keyFile, "signed by %s, which is not a key asked for", r.PublicKey)
+		r.Fault(keyFile, "signed by %s, which is not one of the required keys", r.PublicKey)
 	}
 }
 

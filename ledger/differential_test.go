@@ -73,7 +73,7 @@ func TestGoAndPythonFindTheSameFault(t *testing.T) {
 		ledger.FaultContinuation: elsewhere,
 	} {
 		if verdict := judge(first, damaged, kind); !strings.HasSuffix(verdict, ": "+kind) {
-			t.Errorf("a damage of kind %s is judged %q", kind, verdict)
+			t.Errorf("damage of kind %s gave the verdict %q", kind, verdict)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,9 +12,9 @@ import (
 // Reasons why a key is not accepted. Every error of Accept wraps one of them.
 var (
 	ErrUnreached = errors.New("no pinned key leads to it")
-	ErrPurpose   = errors.New("it is for something else")
-	ErrEarly     = errors.New("it was not in use yet")
-	ErrLate      = errors.New("it was not in use any more")
+	ErrPurpose   = errors.New("it has another purpose")
+	ErrEarly     = errors.New("it was not valid yet")
+	ErrLate      = errors.New("it was no longer valid")
 )
 
 // Accept returns nil if a key may have signed something dated at, for a reader who trusts the
@@ -39,9 +39,9 @@ func (r *Ring) Accept(pins []ed25519.PublicKey, key ed25519.PublicKey, purpose P
 func (k *Key) ValidAt(at time.Time) error {
 	switch {
 	case at.Before(k.NotBefore):
-		return fmt.Errorf("%w: %s begins %s, and this is dated %s", ErrEarly, k.describe(), text(k.NotBefore), text(at))
+		return fmt.Errorf("%w: %s is valid from %s, but this is dated %s", ErrEarly, k.describe(), text(k.NotBefore), text(at))
 	case !k.NotAfter.IsZero() && at.After(k.NotAfter):
-		return fmt.Errorf("%w: %s ended %s, and this is dated %s", ErrLate, k.describe(), text(k.NotAfter), text(at))
+		return fmt.Errorf("%w: %s was valid until %s, but this is dated %s", ErrLate, k.describe(), text(k.NotAfter), text(at))
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func (r *Ring) Add(a Addition) (*Ring, error) {
 	var signers []ed25519.PrivateKey
 	if before := next.current(a.Purpose); before != nil {
 		if len(a.Previous) != ed25519.PrivateKeySize || aivs.KeyID(a.Previous.Public().(ed25519.PublicKey)) != before.KeyID {
-			return nil, fmt.Errorf("add a key: %s must sign the line, and another key was given or none", before.describe())
+			return nil, fmt.Errorf("add a key: %s must sign the line, but no key or another one was given", before.describe())
 		}
 		before.retire(second(a.Retire))
 		signers = append(signers, a.Previous)

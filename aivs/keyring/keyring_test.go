@@ -250,7 +250,7 @@ func TestKeyCannotChangeOtherPurposes(t *testing.T) {
 		{"another purpose's key is ended", func(l *keyring.List) {
 			l.Keys[1].NotAfter, l.Keys[2].NotAfter = day(30), day(30)
 			l.Keys = append(l.Keys, entry(3, keyring.Session))
-		}, []ed25519.PrivateKey{private(2), private(3)}, "is ended by a line for session keys"},
+		}, []ed25519.PrivateKey{private(2), private(3)}, "was ended by a line that adds a session key"},
 		{"a key is dropped", func(l *keyring.List) {
 			l.Keys = append(l.Keys[1:], entry(3, keyring.Session), entry(4, keyring.Session))
 		}, []ed25519.PrivateKey{private(2), private(4)}, "was changed"},

@@ -158,7 +158,7 @@ func (k *Key) mayBecome(next *Key, adds Purpose) error {
 	case next.NotAfter.Equal(k.NotAfter):
 		return nil
 	case k.Purpose != adds:
-		return fmt.Errorf("%s is ended by a line for %s keys", k.describe(), adds)
+		return fmt.Errorf("%s was ended by a line that adds a %s key", k.describe(), adds)
 	case !sooner || next.NotAfter.IsZero():
 		return fmt.Errorf("%s: its validity was extended; a line can only end a key earlier", k.describe())
 	}

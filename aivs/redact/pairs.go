@@ -26,7 +26,7 @@ func (r Rules) hasSecretName(members []byte) bool {
 		if !found || bytes.HasPrefix(rest, []byte("{")) || bytes.HasPrefix(rest, []byte("[")) {
 			return false
 		}
-		if len(name) < 10 && slices.Contains(nameNames, strings.ToLower(string(name))) && r.names(value) {
+		if len(name) <= len("parameter") && slices.Contains(nameNames, strings.ToLower(string(name))) && r.names(value) {
 			return true
 		}
 		comma := bytes.IndexAny(rest, ",}")

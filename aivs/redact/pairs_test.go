@@ -29,6 +29,7 @@ func TestNameNextToItsValue(t *testing.T) {
 		"behind a number":              {`{"a":1,"name":"password","value":"x"}`, `{"a":1,"name":"password","value":"[REDACTED]"}`},
 		"behind a text with a comma":   {`{"a":"b, c","name":"password","value":"x"}`, `{"a":"b, c","name":"password","value":"[REDACTED]"}`},
 		"behind a text with a brace":   {`{"a":"b}","name":"password","value":"x"}`, `{"a":"b}","name":"password","value":"[REDACTED]"}`},
+		"in a member called Parameter": {`{"Parameter":"password","value":"x"}`, `{"Parameter":"password","value":"[REDACTED]"}`},
 		"with white space":             {`{ "name" : "password" , "value" : "x" }`, `{ "name" : "password" , "value" : "[REDACTED]" }`},
 		"the eighth member":            {`{` + few + `"name":"password","value":"x"}`, `{` + few + `"name":"password","value":"[REDACTED]"}`},
 		"the ninth member":             {`{"b":2,` + few + `"name":"password","value":"x"}`, ""},
