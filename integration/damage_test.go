@@ -57,7 +57,7 @@ var damages = []struct{ do, says string }{
 	},
 	{ // a verdict is gone
 		"ALTER TABLE verdicts DELETE WHERE trace_id = 'robbed-2'" + at,
-		"verdicts: trace robbed-2 has none",
+		"verdicts: trace robbed-2 has no verdict",
 	},
 	{ // a session's verdict is gone
 		"ALTER TABLE session_verdicts DELETE WHERE session_id = 'robbed'" + at,

@@ -15,7 +15,7 @@ func main() {
 	cfg := drift.Default()
 	cmd := config.Command{
 		Name:    "drift",
-		Summary: "Watch agents for sustained divergence from their own beginnings.",
+		Summary: "Detect agents whose behavior diverges from their baseline for a sustained time.",
 		Version: service.BuildVersion(),
 	}
 	os.Exit(service.Main(cmd, &cfg, func(ctx context.Context, env *service.Env) error {

@@ -40,31 +40,31 @@ type Seen struct {
 // digests that were acknowledged to publishers.
 func Check(t testing.TB, site Site, acked []schema.Digest) Seen {
 	t.Helper()
-	w := walk{Site: site, TB: t}
-	w.messages = w.readStream()
-	w.traces = w.readTraces()
-	w.registry = w.readCards()
+	k := checker{Site: site, TB: t}
+	k.messages = k.readAll(stream.Traces)
+	k.traces = k.readTraces()
+	k.registry = k.readCards()
 
-	w.checkDelivery(acked)
-	w.checkKept()
-	w.checkCopies()
-	w.checkVerdicts()
-	w.checkDrift()
+	k.checkDelivery(acked)
+	k.checkKept()
+	k.checkCopies()
+	k.checkVerdicts()
+	k.checkDrift()
 	bundles, err := site.Store.Bundles(t.Context(), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.checkSessionVerdicts(bundles)
-	w.checkChains(bundles)
-	w.checkClaims(bundles)
-	w.checkOwners()
-	w.checkLeases()
-	w.checkAcks()
-	return w.seen
+	k.checkSessionVerdicts(bundles)
+	k.checkChains(bundles)
+	k.checkClaims(bundles)
+	k.checkOwners()
+	k.checkLeases()
+	k.checkAcks()
+	return k.seen
 }
 
-// walk is one check of a site.
-type walk struct {
+// checker is one check of a site.
+type checker struct {
 	Site
 	testing.TB
 

@@ -15,36 +15,36 @@ var identities = []struct{ table, columns string }{
 
 // checkCopies: each record is visible once, however many rows are stored for it, and the
 // pipeline's own counts equal a recount.
-func (w *walk) checkCopies() {
+func (k *checker) checkCopies() {
 	recount := map[string]uint64{}
 	for _, id := range identities {
-		distinct := w.number(fmt.Sprintf("SELECT uniqExact(%s) FROM %s SETTINGS final = 0", id.columns, id.table))
-		visible := w.number(fmt.Sprintf("SELECT count() FROM %s", id.table))
+		distinct := k.number(fmt.Sprintf("SELECT uniqExact(%s) FROM %s SETTINGS final = 0", id.columns, id.table))
+		visible := k.number(fmt.Sprintf("SELECT count() FROM %s", id.table))
 		if visible != distinct {
-			w.seen.Doubled += max(visible-distinct, 0)
-			w.Errorf("copies: %s shows %d rows of %d records", id.table, visible, distinct)
+			k.seen.Doubled += max(visible-distinct, 0)
+			k.Errorf("copies: %s shows %d rows of %d records", id.table, visible, distinct)
 		}
 		recount[id.table] = uint64(distinct)
 	}
-	counts, err := w.Store.Counts(w.Context())
+	counts, err := k.Store.Counts(k.Context())
 	if err != nil {
-		w.Fatal(err)
+		k.Fatal(err)
 	}
 	for table, n := range map[string]uint64{
 		"traces": counts.Traces, "drift_points": counts.DriftPoints, "drift_alerts": counts.DriftAlerts,
 		"bundles": counts.Bundles, "dead_letters": counts.DeadLetters,
 	} {
 		if n != recount[table] {
-			w.Errorf("copies: %d are counted in %s, a recount gives %d", n, table, recount[table])
+			k.Errorf("copies: %d are counted in %s, a recount gives %d", n, table, recount[table])
 		}
 	}
 	// Traces and verdicts are inserted independently: if the database refuses a trace, its
 	// verdict is stored, and belongs to a dead letter.
-	ofLetters := w.number("SELECT count() FROM current_verdicts WHERE digest IN (SELECT lower(hex(digest)) FROM dead_letters)" +
+	ofLetters := k.number("SELECT count() FROM current_verdicts WHERE digest IN (SELECT lower(hex(digest)) FROM dead_letters)" +
 		" AND digest NOT IN (SELECT lower(hex(digest)) FROM traces)")
 	if verdicts := int(counts.Verdicts) - ofLetters; verdicts != int(counts.Traces) { // counts of rows
-		w.Errorf("copies: %d current verdicts for %d traces", verdicts, counts.Traces)
+		k.Errorf("copies: %d current verdicts for %d traces", verdicts, counts.Traces)
 	}
-	w.seen.Copies = int(counts.TraceRows - counts.Traces)
-	w.seen.Unjudged = int(counts.CardUnknown)
+	k.seen.Copies = int(counts.TraceRows - counts.Traces)
+	k.seen.Unjudged = int(counts.CardUnknown)
 }

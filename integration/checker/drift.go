@@ -35,75 +35,75 @@ type measured struct {
 // checkDrift: points and alerts equal those of a replay, which processes each
 // (agent, card)'s history sequentially: by time, where a trace's time is at most its
 // arrival, then by stream sequence. Traces that were not used had to be left out.
-func (w *walk) checkDrift() {
-	points := w.points()
+func (k *checker) checkDrift() {
+	points := k.points()
 	replayed := map[schema.Digest]*schema.DriftAlert{}
-	for series, history := range w.histories(points) {
-		facts := w.facts(series.cardID)
+	for series, history := range k.histories(points) {
+		facts := k.facts(series.cardID)
 		state := new(drift.State)
 		for _, row := range history {
 			trace, err := schema.Admit(row.AgentID, row.Raw)
 			if err != nil {
-				w.Errorf("drift: trace %s is stored and not valid: %v", row.TraceID, err)
+				k.Errorf("drift: trace %s is stored and not valid: %v", row.TraceID, err)
 				continue
 			}
 			step := state.Step(drift.SampleOf(trace, facts), params)
-			w.comparePoint(row, step.Point, points[row.Digest])
+			k.comparePoint(row, step.Point, points[row.Digest])
 			if step.Alert != nil {
 				replayed[step.Alert.AlertID] = step.Alert
 			}
 		}
 	}
-	w.seen.Points = len(points)
-	w.checkPoints(points)
-	w.compareAlerts(replayed)
-	w.compareAlertMessages(replayed)
+	k.seen.Points = len(points)
+	k.checkPoints(points)
+	k.compareAlerts(replayed)
+	k.compareAlertMessages(replayed)
 }
 
 // checkPoints: each point belongs to a stored trace, or to a valid one that the database refused,
 // and the traces that raise an alert are the last traces of the alerts.
-func (w *walk) checkPoints(points map[schema.Digest]measured) {
-	if visible := w.number("SELECT count() FROM visible_drift_points"); visible != len(points) {
-		w.seen.Doubled += visible - len(points)
-		w.Errorf("drift: %d points are visible, of %d traces", visible, len(points))
+func (k *checker) checkPoints(points map[schema.Digest]measured) {
+	if visible := k.number("SELECT count() FROM visible_drift_points"); visible != len(points) {
+		k.seen.Doubled += visible - len(points)
+		k.Errorf("drift: %d points are visible, of %d traces", visible, len(points))
 	}
-	rows, letters := w.digests("traces"), w.digests("dead_letters")
+	rows, letters := k.digests("traces"), k.digests("dead_letters")
 	for digest := range points {
 		if rows[digest]+letters[digest] == 0 {
-			w.Errorf("drift: %s has a point, and is neither a row nor a dead letter", digest)
+			k.Errorf("drift: %s has a point, and is neither a row nor a dead letter", digest)
 		}
 	}
 	const raising = "SELECT agent_id, card_id, trace_id FROM visible_drift_points WHERE status = 'drift' AND streak = %d"
 	const raised = "SELECT agent_id, card_id, trace_ids[-1] FROM visible_drift_alerts"
-	ends, alerts := w.triples(fmt.Sprintf(raising, params.Sustained)), w.triples(raised)
+	ends, alerts := k.triples(fmt.Sprintf(raising, params.Sustained)), k.triples(raised)
 	for trace := range ends {
 		if alerts[trace] == 0 {
-			w.Errorf("drift: trace %s of agent %s makes a streak sustained, and no alert ends with it", trace[2], trace[0])
+			k.Errorf("drift: trace %s of agent %s makes a streak sustained, and no alert ends with it", trace[2], trace[0])
 		}
 	}
 	for trace, n := range alerts {
 		if ends[trace] != n {
-			w.Errorf("drift: %d alerts about agent %s end with trace %s, which makes %d streaks sustained", n, trace[0], trace[2], ends[trace])
+			k.Errorf("drift: %d alerts about agent %s end with trace %s, which makes %d streaks sustained", n, trace[0], trace[2], ends[trace])
 		}
 	}
 }
 
 // triples counts the rows of a statement with three columns of text.
-func (w *walk) triples(statement string) map[[3]string]int {
+func (k *checker) triples(statement string) map[[3]string]int {
 	counts := map[[3]string]int{}
-	w.query(statement, func(row []any) { counts[[3]string{row[0].(string), row[1].(string), row[2].(string)}]++ })
+	k.query(statement, func(row []any) { counts[[3]string{row[0].(string), row[1].(string), row[2].(string)}]++ })
 	return counts
 }
 
 // histories returns the traces of each (agent, card) that drift used, in order.
-func (w *walk) histories(points map[schema.Digest]measured) map[series][]*store.StoredTrace {
+func (k *checker) histories(points map[schema.Digest]measured) map[series][]*store.StoredTrace {
 	histories := map[series][]*store.StoredTrace{}
 	unused := map[series][]*store.StoredTrace{}
-	for _, row := range w.traces {
+	for _, row := range k.traces {
 		c := series{row.AgentID, row.CardID}
 		switch point, ok := points[row.Digest]; {
 		case !ok:
-			w.Errorf("drift: trace %s has no point", row.TraceID)
+			k.Errorf("drift: trace %s has no point", row.TraceID)
 		case point.status == statusLate, point.status == statusConflict:
 			unused[c] = append(unused[c], row)
 		default:
@@ -112,7 +112,7 @@ func (w *walk) histories(points map[schema.Digest]measured) map[series][]*store.
 	}
 	for c, rows := range unused {
 		for _, row := range rows {
-			w.checkUnused(row, points[row.Digest].status, histories[c])
+			k.checkUnused(row, points[row.Digest].status, histories[c])
 		}
 	}
 	for _, history := range histories {
@@ -134,7 +134,7 @@ func made(row *store.StoredTrace) time.Time {
 
 // checkUnused: a late trace is older than one that was used; a conflict has the
 // id of one that was used.
-func (w *walk) checkUnused(row *store.StoredTrace, status string, used []*store.StoredTrace) {
+func (k *checker) checkUnused(row *store.StoredTrace, status string, used []*store.StoredTrace) {
 	justified := slices.ContainsFunc(used, func(other *store.StoredTrace) bool {
 		if status == statusLate {
 			return made(other).After(made(row))
@@ -142,98 +142,98 @@ func (w *walk) checkUnused(row *store.StoredTrace, status string, used []*store.
 		return other.TraceID == row.TraceID
 	})
 	if !justified {
-		w.Errorf("drift: trace %s was not used, as %s, and no trace explains it", row.TraceID, status)
+		k.Errorf("drift: trace %s was not used, as %s, and no trace explains it", row.TraceID, status)
 	}
 	if status == statusLate {
-		w.seen.Late++
+		k.seen.Late++
 	}
 }
 
-func (w *walk) facts(cardID string) drift.CardFacts {
-	card, err := w.registry.Lookup(w.Context(), cardID)
+func (k *checker) facts(cardID string) drift.CardFacts {
+	card, err := k.registry.Lookup(k.Context(), cardID)
 	if errors.Is(err, cards.ErrUnknown) {
 		return drift.CardFacts{CardID: cardID}
 	}
 	if err != nil {
-		w.Fatal(err)
+		k.Fatal(err)
 	}
 	return drift.FactsOf(card.Card)
 }
 
-func (w *walk) points() map[schema.Digest]measured {
+func (k *checker) points() map[schema.Digest]measured {
 	points := map[schema.Digest]measured{}
-	w.query("SELECT digest, status, similarity, streak FROM visible_drift_points", func(row []any) {
+	k.query("SELECT digest, status, similarity, streak FROM visible_drift_points", func(row []any) {
 		var digest schema.Digest
 		if err := digest.UnmarshalText([]byte(row[0].(string))); err != nil {
-			w.Fatal(err)
+			k.Fatal(err)
 		}
 		points[digest] = measured{row[1].(string), row[2].(*float64), row[3].(uint32)}
 	})
 	return points
 }
 
-func (w *walk) comparePoint(row *store.StoredTrace, want drift.Point, got measured) {
+func (k *checker) comparePoint(row *store.StoredTrace, want drift.Point, got measured) {
 	similar := got.similarity == nil
 	if want.Status != drift.StatusBaseline {
 		similar = got.similarity != nil && *got.similarity == want.Similarity
 	}
 	if got.status != string(want.Status) || int(got.streak) != want.Streak || !similar {
-		w.Errorf("drift: trace %s is %s (streak %d), the replay says %s (streak %d)", row.TraceID, got.status, got.streak, want.Status, want.Streak)
+		k.Errorf("drift: trace %s is %s (streak %d), the replay says %s (streak %d)", row.TraceID, got.status, got.streak, want.Status, want.Streak)
 	}
 }
 
-func (w *walk) compareAlerts(replayed map[schema.Digest]*schema.DriftAlert) {
-	stored, err := w.Store.DriftAlerts(w.Context())
+func (k *checker) compareAlerts(replayed map[schema.Digest]*schema.DriftAlert) {
+	stored, err := k.Store.DriftAlerts(k.Context())
 	if err != nil {
-		w.Fatal(err)
+		k.Fatal(err)
 	}
-	w.seen.Alerts = len(stored)
+	k.seen.Alerts = len(stored)
 	raised := map[schema.Digest]bool{}
 	for i := range stored {
 		alert := &stored[i].DriftAlert
 		raised[alert.AlertID] = true
 		want := replayed[alert.AlertID]
 		if want == nil {
-			w.Errorf("drift: alert %s about agent %s is not in the replay", alert.AlertID, alert.AgentID)
-		} else if got, wanted := w.text(alert), w.text(want); got != wanted {
-			w.Errorf("drift: stored is\n%s\nthe replay says\n%s", got, wanted)
+			k.Errorf("drift: alert %s about agent %s is not in the replay", alert.AlertID, alert.AgentID)
+		} else if got, wanted := k.text(alert), k.text(want); got != wanted {
+			k.Errorf("drift: stored is\n%s\nthe replay says\n%s", got, wanted)
 		}
 	}
 	for id, alert := range replayed {
 		if !raised[id] {
-			w.Errorf("drift: alert %s about agent %s (traces %v) was not raised", id, alert.AgentID, alert.TraceIDs)
+			k.Errorf("drift: alert %s about agent %s (traces %v) was not raised", id, alert.AgentID, alert.TraceIDs)
 		}
 	}
 }
 
 // compareAlertMessages: stream ALERTS contains the same alerts.
-func (w *walk) compareAlertMessages(replayed map[schema.Digest]*schema.DriftAlert) {
-	told := map[schema.Digest]bool{}
-	for _, m := range w.readAll(stream.Alerts) {
+func (k *checker) compareAlertMessages(replayed map[schema.Digest]*schema.DriftAlert) {
+	published := map[schema.Digest]bool{}
+	for _, m := range k.readAll(stream.Alerts) {
 		if m.Subject != subject.Alert(subject.AlertDrift, agentOf(m.Data)) {
 			continue
 		}
 		var alert schema.DriftAlert
 		if err := json.Unmarshal(m.Data, &alert); err != nil {
-			w.Errorf("drift: an alert on %s is none: %v", m.Subject, err)
+			k.Errorf("drift: a message on %s cannot be decoded as an alert: %v", m.Subject, err)
 			continue
 		}
-		told[alert.AlertID] = true
+		published[alert.AlertID] = true
 		if replayed[alert.AlertID] == nil {
-			w.Errorf("drift: the stream tells of alert %s, which is not in the replay", alert.AlertID)
+			k.Errorf("drift: stream ALERTS contains alert %s, which is not in the replay", alert.AlertID)
 		}
 	}
 	for id := range replayed {
-		if !told[id] {
-			w.Errorf("drift: the stream does not tell of alert %s", id)
+		if !published[id] {
+			k.Errorf("drift: stream ALERTS does not contain alert %s", id)
 		}
 	}
 }
 
-func (w *walk) text(v any) string {
+func (k *checker) text(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		w.Fatal(err)
+		k.Fatal(err)
 	}
 	return string(text)
 }

@@ -16,28 +16,28 @@ var owned = []struct{ what, of, owner, table string }{
 }
 
 // checkOwners: nothing has two owners.
-func (w *walk) checkOwners() {
+func (k *checker) checkOwners() {
 	for _, o := range owned {
 		statement := "SELECT " + o.of + " AS what, uniqExact(" + o.owner + ") AS owners FROM " + o.table +
 			" GROUP BY tenant, what HAVING owners > 1"
-		w.query(statement, func(row []any) {
-			w.seen.Doubled++
-			w.Errorf("owners: %s %s has %d: %s", o.what, row[0], row[1], o.owner)
+		k.query(statement, func(row []any) {
+			k.seen.Doubled++
+			k.Errorf("owners: %s %s has %d: %s", o.what, row[0], row[1], o.owner)
 		})
 	}
 }
 
 // checkLeases: each stage that a tenant runs once is run by a process that has its lease and
 // answers.
-func (w *walk) checkLeases() {
+func (k *checker) checkLeases() {
 	for _, stage := range []string{"drift", "exporter"} {
-		lease, err := w.Client.Acquire(w.Context(), stream.Holder{Stage: stage, Host: "the checker"})
+		lease, err := k.Client.Acquire(k.Context(), stream.Holder{Stage: stage, Host: "the checker"})
 		switch {
 		case err == nil:
-			w.Errorf("owners: no process has the lease of %s", stage)
-			lease.Release(w.Context())
+			k.Errorf("owners: no process has the lease of %s", stage)
+			lease.Release(k.Context())
 		case !errors.Is(err, stream.ErrLeaseHeld):
-			w.Errorf("owners: %v", err)
+			k.Errorf("owners: %v", err)
 		}
 	}
 }

@@ -9,26 +9,26 @@ import (
 )
 
 // checkAcks: every consumer has acknowledged everything.
-func (w *walk) checkAcks() {
+func (k *checker) checkAcks() {
 	for _, c := range consumers() {
-		progress, err := w.Client.ConsumerProgress(w.Context(), c.stream, c.name)
+		progress, err := k.Client.ConsumerProgress(k.Context(), c.stream, c.name)
 		if err != nil {
-			w.Fatal(err)
+			k.Fatal(err)
 		}
 		if progress.Pending > 0 || progress.Unacked > 0 {
-			w.Errorf("acks: consumer %s on %s has %d messages to come and %d not acknowledged", c.name, c.stream, progress.Pending, progress.Unacked)
+			k.Errorf("acks: consumer %s on %s has %d messages to come and %d not acknowledged", c.name, c.stream, progress.Pending, progress.Unacked)
 		}
 	}
-	state, err := w.Client.StreamState(w.Context(), stream.Traces)
+	state, err := k.Client.StreamState(k.Context(), stream.Traces)
 	if err != nil {
-		w.Fatal(err)
+		k.Fatal(err)
 	}
-	progress, err := w.Client.ConsumerProgress(w.Context(), stream.Traces, stream.VerifierConsumer)
+	progress, err := k.Client.ConsumerProgress(k.Context(), stream.Traces, stream.VerifierConsumer)
 	if err != nil {
-		w.Fatal(err)
+		k.Fatal(err)
 	}
 	if progress.AckFloor != state.LastSequence {
-		w.Errorf("acks: the verifier's ack floor is %d, the stream ends at %d", progress.AckFloor, state.LastSequence)
+		k.Errorf("acks: the verifier's ack floor is %d, the stream ends at %d", progress.AckFloor, state.LastSequence)
 	}
 }
 

@@ -8,38 +8,31 @@ import (
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/walk"
 )
 
-// readStream returns every message of stream TRACES.
-func (w *walk) readStream() []stream.Message { return w.readAll(stream.Traces) }
-
 // readAll returns every message of a stream.
-func (w *walk) readAll(name string) []stream.Message {
-	w.Helper()
-	state, err := w.Client.StreamState(w.Context(), name)
+func (k *checker) readAll(name string) (all []stream.Message) {
+	k.Helper()
+	state, err := k.Client.StreamState(k.Context(), name)
 	if err != nil {
-		w.Fatal(err)
+		k.Fatal(err)
 	}
-	reader, err := w.Client.OpenConsumer(w.Context(), stream.ConsumerConfig{Stream: name})
-	if err != nil {
-		w.Fatal(err)
-	}
-	defer reader.Close()
-	var all []stream.Message
-	for state.Messages > uint64(len(all)) {
-		if all, err = reader.Fetch(w.Context(), all, 10_000, 0, time.Second); err != nil {
-			w.Fatal(err)
+	for m, err := range walk.Messages(k.Context(), k.Client, name, state) {
+		if err != nil {
+			k.Fatal(err)
 		}
+		all = append(all, *m)
 	}
 	return all
 }
 
 // readTraces returns every stored trace with its current verdict, in the order of
 // the stream.
-func (w *walk) readTraces() []*store.StoredTrace {
-	w.Helper()
+func (k *checker) readTraces() []*store.StoredTrace {
+	k.Helper()
 	var traces []*store.StoredTrace
-	for query := range slices.Chunk(w.sessions(), 200) {
+	for query := range slices.Chunk(k.sessions(), 200) {
 		ask := store.SessionQuery{From: query[0].first, To: query[0].last}
 		for _, s := range query {
 			ask.Sessions = append(ask.Sessions, s.key)
@@ -50,9 +43,9 @@ func (w *walk) readTraces() []*store.StoredTrace {
 				ask.To = s.last
 			}
 		}
-		for trace, err := range w.Store.SessionTraces(w.Context(), ask) {
+		for trace, err := range k.Store.SessionTraces(k.Context(), ask) {
 			if err != nil {
-				w.Fatal(err)
+				k.Fatal(err)
 			}
 			traces = append(traces, trace)
 		}
@@ -67,9 +60,9 @@ type extent struct {
 	first, last time.Time
 }
 
-func (w *walk) sessions() (all []extent) {
-	w.Helper()
-	w.query("SELECT agent_id, session_id, min(event_time), max(event_time) FROM traces GROUP BY agent_id, session_id ORDER BY min(event_time)",
+func (k *checker) sessions() (all []extent) {
+	k.Helper()
+	k.query("SELECT agent_id, session_id, min(event_time), max(event_time) FROM traces GROUP BY agent_id, session_id ORDER BY min(event_time)",
 		func(row []any) {
 			all = append(all, extent{
 				key:   store.SessionKey{AgentID: row[0].(string), SessionID: row[1].(string)},
@@ -80,37 +73,37 @@ func (w *walk) sessions() (all []extent) {
 }
 
 // query runs a statement and calls f with every row.
-func (w *walk) query(statement string, f func(row []any)) {
-	w.Helper()
-	result, err := w.Store.Query(w.Context(), statement)
+func (k *checker) query(statement string, f func(row []any)) {
+	k.Helper()
+	result, err := k.Store.Query(k.Context(), statement)
 	if err != nil {
-		w.Fatal(err)
+		k.Fatal(err)
 	}
 	for row, err := range result.Rows {
 		if err != nil {
-			w.Fatal(err)
+			k.Fatal(err)
 		}
 		f(row)
 	}
 }
 
 // number runs a statement whose result is one count.
-func (w *walk) number(statement string) (n int) {
-	w.Helper()
-	w.query(statement, func(row []any) { n = int(row[0].(uint64)) })
+func (k *checker) number(statement string) (n int) {
+	k.Helper()
+	k.query(statement, func(row []any) { n = int(row[0].(uint64)) })
 	return n
 }
 
 // readCards returns a registry of all cards.
-func (w *walk) readCards() *cards.Registry {
-	w.Helper()
-	registry, err := cards.Open(w.Context(), w.Client, config.DefaultCardCacheBytes)
+func (k *checker) readCards() *cards.Registry {
+	k.Helper()
+	registry, err := cards.Open(k.Context(), k.Client, config.DefaultCardCacheBytes)
 	if err != nil {
-		w.Fatal(err)
+		k.Fatal(err)
 	}
-	err = registry.Load(w.Context(), func(err error) { w.Errorf("a registered card cannot be read: %v", err) })
+	err = registry.Load(k.Context(), func(err error) { k.Errorf("a registered card cannot be read: %v", err) })
 	if err != nil {
-		w.Fatal(err)
+		k.Fatal(err)
 	}
 	return registry
 }

@@ -22,15 +22,15 @@ type Config struct {
 // Rules determine the result, together with the stream and the cards.
 type Rules struct {
 	Lateness      time.Duration `help:"How long a trace waits for older ones of its agent that arrive after it, in the broker's time."`
-	WaitingTraces int           `help:"Most traces of a partition that wait; one more, and the oldest waits no longer."`
-	WaitingBytes  int           `help:"Most bytes of messages of a partition that wait, likewise."`
+	WaitingTraces int           `help:"Most waiting traces of a partition; if there is one more, the oldest waits no longer."`
+	WaitingBytes  int           `help:"Most bytes of waiting messages of a partition; beyond it, too, the oldest waits no longer."`
 
-	SimilarityThreshold float64 `help:"A trace less similar to its agent's baseline is low (AAP section 8.3)."`
+	SimilarityThreshold float64 `help:"A trace less similar to its agent's baseline counts as low (AAP section 8.3)."`
 	Sustained           int     `help:"Consecutive low traces that raise an alert (AAP section 8.3)."`
-	Window              int     `help:"Traces that a reader looks back at; the baseline is taken from a quarter of them, at most ten."`
-	Mode                string  `help:"Where baselines come from: first (each agent's first traces), rolling (its last ones, anew after every window) or pinned (the operator's, from a file)."`
+	Window              int     `help:"Traces that a reader looks back at; a quarter of them, at most ten, form the baseline."`
+	Mode                string  `help:"Where baselines come from: first (each agent's first traces), rolling (its last ones, replaced after every window) or pinned (the operator's, from a file)."`
 	Pins                string  `type:"path" help:"File of pinned baselines, as plumbline drift pin writes it; for mode pinned."`
-	Methodology         string  `help:"Why a threshold is not the published one; it stands in every point and alert."`
+	Methodology         string  `help:"Why a threshold is not the published one; every point and alert contains this text."`
 }
 
 // mostWaiting limits the traces that wait. It leaves room, within the number of messages that the
@@ -89,24 +89,16 @@ func (r *Rules) Validate() (faults config.Faults) {
 	faults.Check(r.Lateness >= 0, "lateness", "%s: want at least 0", r.Lateness)
 	faults.Check(r.WaitingTraces > 0 && r.WaitingTraces <= mostWaiting, "waiting_traces", "%d: want 1 to %d", r.WaitingTraces, mostWaiting)
 	faults.Check(r.WaitingBytes > 0, "waiting_bytes", "%d: want at least 1", r.WaitingBytes)
-	faults = append(faults, paramFaults(r.params().Validate())...)
+	if joined, ok := r.params().Validate().(interface{ Unwrap() []error }); ok { // errors of the form "key: message"
+		for _, err := range joined.Unwrap() {
+			key, message, _ := strings.Cut(err.Error(), ": ")
+			faults = append(faults, config.Fault{Key: key, Message: message})
+		}
+	}
 	pinned := r.params().Mode == aapdrift.ModePinned
 	faults.Check(!pinned || r.Pins != "", "pins", "is empty: mode %s takes its baselines from a file, which plumbline drift pin makes", r.Mode)
 	faults.Check(pinned || r.Pins == "", "pins", "%s: only mode %s reads it", r.Pins, aapdrift.ModePinned)
-	faults.Check(r.published() || r.Methodology != "", "methodology", "a threshold is not the published one: say why (AAP section 8.3)")
-	return faults
-}
-
-// paramFaults splits joined errors of the form "key: message".
-func paramFaults(err error) (faults []config.Fault) {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return nil
-	}
-	for _, err := range joined.Unwrap() {
-		key, message, _ := strings.Cut(err.Error(), ": ")
-		faults = append(faults, config.Fault{Key: key, Message: message})
-	}
+	faults.Check(r.published() || r.Methodology != "", "methodology", "is empty: it must give the reason for a threshold that is not the published one (AAP section 8.3)")
 	return faults
 }
 
@@ -134,8 +126,4 @@ func (r *Rules) params() aapdrift.Params {
 		Mode:                aapdrift.Mode(r.Mode),
 		Profile:             aapdrift.ProfileSpec,
 	}
-}
-
-func (r *Rules) patience() patience {
-	return patience{lateness: r.Lateness, messages: r.WaitingTraces, bytes: r.WaitingBytes}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
-	streamwire "github.com/plumbline/plumbline/pipeline/wire"
+	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
 // Source reads the traces of a partition (stream.Consumer).
@@ -44,11 +44,8 @@ type Rows interface {
 
 // Outlet publishes alerts (stream.Client).
 type Outlet interface {
-	PublishAlerts(ctx context.Context, alerts []streamwire.Alert) error
+	PublishAlerts(ctx context.Context, alerts []wire.Alert) error
 }
-
-// Acknowledge acks messages (stream.Acknowledge).
-type Acknowledge func(ctx context.Context, messages []stream.Message) error
 
 // stage is the running stage: a worker for each partition (follow) and one committer for all of
 // them (commitAll), so ClickHouse gets few inserts.
@@ -58,8 +55,8 @@ type stage struct {
 	open        func(ctx context.Context, partition int) (Source, error)
 	rows        Rows
 	outlet      Outlet
-	acknowledge Acknowledge
-	confirm     func(ctx context.Context) error // returns an error once another process has the lease (stream.Lease)
+	acknowledge func(ctx context.Context, messages []stream.Message) error // stream.Acknowledge
+	confirm     func(ctx context.Context) error                            // returns an error once another process has the lease (stream.Lease)
 	registry    Registry
 	pins        Pins
 	metrics     *metrics
@@ -182,7 +179,12 @@ func (p *partition) next(ctx context.Context, source Source) (err error) {
 	if err := p.reduce(ctx); err != nil {
 		return err
 	}
-	p.receive()
+	p.mu.Lock()
+	for _, e := range p.entries {
+		p.fold.receive(e)
+	}
+	p.mu.Unlock()
+	clear(p.entries)
 	if len(p.inbox) > 0 {
 		p.quiet = time.Now()
 	} else if err := p.idle(ctx, source); err != nil {
@@ -215,13 +217,59 @@ func (p *partition) reduce(ctx context.Context) error {
 	return nil
 }
 
-func (p *partition) receive() {
+// idleSlack is the largest difference between the clocks of two servers of a cluster at which an
+// idle partition still gives the same order as a replay. Each server, as the leader, dates the
+// messages that it receives.
+const idleSlack = 5 * time.Second
+
+// idle makes traces due for which no newer message arrives. It measures how long the partition
+// has been quiet, and does not read the wall clock, which may be set. It first checks that
+// everything that the stream held at the measurement has arrived.
+func (p *partition) idle(ctx context.Context, source Source) error {
+	quiet := time.Since(p.quiet) - idleSlack
+	p.mu.Lock()
+	due, newest := p.fold.dueAfter(quiet), p.fold.newest()
+	p.mu.Unlock()
+	if !due && (p.caughtUp || newest.IsZero()) {
+		return nil
+	}
+	progress, err := source.Progress(ctx)
+	if err != nil {
+		return err
+	}
+	if progress.Pending > 0 || progress.Deliveries > p.delivery {
+		return nil
+	}
+	if !p.caughtUp { // the waiting traces may have arrived long before the worker began: the broker knows
+		p.caughtUp = true
+		quiet = max(quiet, max(progress.Now.Sub(newest), 0)-idleSlack)
+		p.quiet = time.Now().Add(-quiet - idleSlack)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, e := range p.entries {
-		p.fold.receive(e)
+	p.fold.idle(quiet)
+	return nil
+}
+
+// awaitRoom waits while the partition has as many finished messages as one insert takes, or more.
+func (p *partition) awaitRoom(ctx context.Context) {
+	for {
+		p.mu.Lock()
+		full := len(p.fold.out.finished) >= p.stage.cfg.BatchRows
+		p.mu.Unlock()
+		if !full {
+			return
+		}
+		select {
+		case p.stage.full <- struct{}{}: // commit before the next tick
+		default:
+		}
+		select {
+		case <-p.taken:
+		case <-ctx.Done():
+			return
+		}
 	}
-	clear(p.entries)
 }
 
 // take adds the fold's output to b.
@@ -253,23 +301,18 @@ func (s *stage) commitAll(work context.Context, ended <-chan struct{}) error {
 		case <-work.Done():
 			return work.Err()
 		}
-		if err := s.commitOnce(work); err != nil {
+		s.observe()
+		var b batch
+		for _, p := range s.partitions {
+			if err := p.take(&b); err != nil {
+				return err
+			}
+		}
+		if err := s.commit(work, &b); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// commitOnce commits the output of all partitions.
-func (s *stage) commitOnce(ctx context.Context) error {
-	s.observe()
-	var b batch
-	for _, p := range s.partitions {
-		if err := p.take(&b); err != nil {
-			return err
-		}
-	}
-	return s.commit(ctx, &b)
 }
 
 // commit makes a batch durable and then acks its messages. The order of the steps is the
@@ -281,21 +324,24 @@ func (s *stage) commit(ctx context.Context, b *batch) error {
 	if len(b.finished) == 0 {
 		return nil
 	}
-	release := stream.Hold(ctx, b.finished, func(err error) { s.env.Log.Warn("cannot hold off redelivery", "error", err) })
+	release := stream.Hold(ctx, b.finished, func(err error) {
+		s.env.Log.Warn("cannot keep a batch's messages alive; they may be redelivered", "error", err)
+	})
 	defer release()
+	confirm := func() error { return s.confirm(ctx) }
 	for _, step := range []struct {
 		operation string
-		do        func(context.Context, *batch) error
+		do        func() error
 	}{
-		{"confirm the lease", s.confirmed},
-		{"insert drift baselines", s.insertBaselines}, // after a crash the same rows again
-		{"insert drift points", s.insertPoints},       // after a crash the same rows again
-		{"insert drift alerts", s.insertAlerts},       // after a crash the same rows again
-		{"publish drift alerts", s.publishAlerts},     // after a crash the same alerts again, under the same ids
-		{"insert drift states", s.insertStates},       // after a crash the messages are redelivered: the states list them
-		{"confirm the lease", s.confirmed},            // without the lease another process may have read the messages that are acked here
+		{"confirm the lease", confirm},
+		{"insert drift baselines", func() error { return s.rows.InsertDriftBaselines(ctx, b.baselines) }}, // after a crash the same rows again
+		{"insert drift points", func() error { return s.rows.InsertDriftPoints(ctx, b.points) }},          // after a crash the same rows again
+		{"insert drift alerts", func() error { return s.rows.InsertDriftAlerts(ctx, b.alerts) }},          // after a crash the same rows again
+		{"publish drift alerts", func() error { return publishAlerts(ctx, s.outlet, b.alerts) }},          // after a crash the same alerts again, under the same ids
+		{"insert drift states", func() error { return s.rows.InsertDriftStates(ctx, b.states) }},          // after a crash the messages are redelivered: the states list them
+		{"confirm the lease", confirm}, // without the lease another process may have read the messages that are acked here
 	} {
-		if err := s.env.Retry.Do(ctx, step.operation, func() error { return step.do(ctx, b) }); err != nil {
+		if err := s.env.Retry.Do(ctx, step.operation, step.do); err != nil {
 			return err
 		}
 	}
@@ -308,40 +354,18 @@ func (s *stage) commit(ctx context.Context, b *batch) error {
 	return nil
 }
 
-func (s *stage) confirmed(ctx context.Context, _ *batch) error { return s.confirm(ctx) }
-
-func (s *stage) insertBaselines(ctx context.Context, b *batch) error {
-	return s.rows.InsertDriftBaselines(ctx, b.baselines)
-}
-
-func (s *stage) insertPoints(ctx context.Context, b *batch) error {
-	return s.rows.InsertDriftPoints(ctx, b.points)
-}
-
-func (s *stage) insertAlerts(ctx context.Context, b *batch) error {
-	return s.rows.InsertDriftAlerts(ctx, b.alerts)
-}
-
-func (s *stage) publishAlerts(ctx context.Context, b *batch) error {
-	return publishAlerts(ctx, s.outlet, b.alerts)
-}
-
 func publishAlerts(ctx context.Context, outlet Outlet, alerts []store.DriftAlert) error {
 	if len(alerts) == 0 {
 		return nil
 	}
-	messages := make([]streamwire.Alert, len(alerts))
+	messages := make([]wire.Alert, len(alerts))
 	for i := range alerts {
 		alert := &alerts[i].DriftAlert
 		data, err := json.Marshal(alert)
 		if err != nil {
 			return fmt.Errorf("encode drift alert %s: %w", alert.AlertID, err)
 		}
-		messages[i] = streamwire.Alert{Kind: subject.AlertDrift, Agent: alert.AgentID, ID: alert.AlertID.String(), Data: data}
+		messages[i] = wire.Alert{Kind: subject.AlertDrift, Agent: alert.AgentID, ID: alert.AlertID.String(), Data: data}
 	}
 	return outlet.PublishAlerts(ctx, messages)
-}
-
-func (s *stage) insertStates(ctx context.Context, b *batch) error {
-	return s.rows.InsertDriftStates(ctx, b.states)
 }

@@ -13,29 +13,26 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
+// serveWith runs a stage with default settings apart from those given.
+func serveWith(ctx context.Context, common config.Common, clickhouse config.ClickHouse, env *service.Env) error {
+	cfg := Default()
+	cfg.Common, cfg.ClickHouse = common, clickhouse
+	return Serve(ctx, &cfg, env)
+}
+
 // A stage whose connection the broker has closed for good ends with an error.
 func TestClosedConnectionEndsTheStage(t *testing.T) {
-	rig := pipelinetest.New(t)
-	rig.EndsWhenExpelled(t, func(ctx context.Context, common config.Common, env *service.Env) error {
-		cfg := Default()
-		cfg.Common, cfg.ClickHouse = common, rig.ClickHouse()
-		return Serve(ctx, &cfg, env)
-	})
+	pipelinetest.New(t).EndsWhenExpelled(t, serveWith)
 }
 
 // If broker and database become unavailable right after the stage has connected, the stage does
 // not end.
 func TestPeersAreAwayWhileTheStageOpens(t *testing.T) {
-	rig := pipelinetest.New(t)
-	rig.OpensOncePeersAreBack(t, func(ctx context.Context, common config.Common, clickhouse config.ClickHouse, env *service.Env) error {
-		cfg := Default()
-		cfg.Common, cfg.ClickHouse = common, clickhouse
-		return Serve(ctx, &cfg, env)
-	})
+	pipelinetest.New(t).OpensOncePeersAreBack(t, serveWith)
 }
 
-// A stage that cannot read what it has to go on from ends, and names the table: to begin
-// without it would raise alerts again, and miss others.
+// A stage that cannot read the states to continue from ends, and names the table: without them it
+// would raise alerts again, and miss others.
 func TestUnreadableStateEndsTheStage(t *testing.T) {
 	rig := pipelinetest.New(t)
 	traces, err := rig.Client.StreamState(t.Context(), stream.Traces)
@@ -46,9 +43,7 @@ func TestUnreadableStateEndsTheStage(t *testing.T) {
 	if err := rig.Store.InsertDriftStates(t.Context(), []store.DriftState{row}); err != nil {
 		t.Fatal(err)
 	}
-	cfg := Default()
-	cfg.Common, cfg.ClickHouse = rig.Common(), rig.ClickHouse()
-	if err := Serve(t.Context(), &cfg, pipelinetest.Env(t, "drift")); err == nil || !strings.Contains(err.Error(), "partition 3, table drift_state: ") {
+	if err := serveWith(t.Context(), rig.Common(), rig.ClickHouse(), pipelinetest.Env(t, "drift")); err == nil || !strings.Contains(err.Error(), "partition 3, table drift_state: ") {
 		t.Errorf("the stage ended with %v", err)
 	}
 }

@@ -153,7 +153,7 @@ func compare(t interface{ Errorf(string, ...any) }, got, want []string) {
 		t.Errorf("too many: %s", line)
 	}
 	if len(missing)+len(extra) == 0 && len(got) != len(want) {
-		t.Errorf("%d lines, want %d: some are there twice", len(got), len(want))
+		t.Errorf("%d lines, want %d: some are duplicates", len(got), len(want))
 	}
 }
 

@@ -66,7 +66,7 @@ func newFold(partition int, created time.Time, rules *Rules, pins Pins, retainUn
 	return &fold{
 		partition: partition, created: created, retainUntil: retainUntil, pins: pins,
 		params: rules.params(), methodology: rules.methodology(),
-		queue:   queue{patience: rules.patience()},
+		queue:   queue{patience: patience{lateness: rules.Lateness, messages: rules.WaitingTraces, bytes: rules.WaitingBytes}},
 		series:  map[seriesKey]*series{},
 		waiting: map[identity]fingerprint{},
 	}
@@ -257,4 +257,41 @@ func (f *fold) oldest() (at time.Time) {
 		}
 	}
 	return at
+}
+
+// point returns the row of a trace's point, without the result of the comparison.
+func (f *fold) point(e *entry, status aapdrift.Status) store.DriftPoint {
+	return store.DriftPoint{
+		AgentID:       e.series.agent,
+		CardID:        e.series.card,
+		TraceID:       e.sample.TraceID,
+		TraceDigest:   e.sample.Digest,
+		EngineVersion: aapdrift.EngineVersion,
+		EventTime:     e.sample.EventTime,
+		Received:      e.message.Received,
+		RetainUntil:   store.RetainUntil(f.retainUntil(e.series.agent, e.message.Received)),
+		StreamCreated: f.created,
+		Sequence:      e.message.Sequence,
+		SessionID:     e.session,
+		Status:        string(status),
+		Threshold:     f.params.SimilarityThreshold,
+		Methodology:   f.methodology,
+		Mode:          string(f.params.Mode),
+	}
+}
+
+// baselineRow returns the row of a baseline.
+func baselineRow(of seriesKey, b *aapdrift.Formed, formed, received time.Time) store.DriftBaseline {
+	row := store.DriftBaseline{
+		AgentID: of.agent, CardID: of.card, BaselineID: b.ID, Mode: string(b.Mode), EngineVersion: aapdrift.EngineVersion,
+		FormedAt: formed, Received: received, Traces: uint32(b.Tally.Traces),
+		EscalationRate: b.Tally.EscalationRate(), Texts: uint32(b.Reasoning.Texts),
+	}
+	for _, t := range b.Traces {
+		row.TraceIDs, row.TraceDigests = append(row.TraceIDs, t.TraceID), append(row.TraceDigests, t.Digest.String())
+	}
+	for _, f := range b.Features {
+		row.Features, row.Weights = append(row.Features, f.Key), append(row.Weights, f.Weight)
+	}
+	return row
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	streamwire "github.com/plumbline/plumbline/pipeline/wire"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -65,7 +65,7 @@ func (s *script) check(t *testing.T, want map[string]string) {
 
 // A trace dated 2099, or some hours ahead, must not disable drift detection: neither for present
 // traces nor for traces that are sent in with an earlier time.
-func TestTraceDatedAheadBlindsNothing(t *testing.T) {
+func TestTraceDatedAheadHidesNothing(t *testing.T) {
 	for name, past := range map[string]time.Duration{"now": time.Minute, "past": 24 * time.Hour} {
 		for _, ahead := range []time.Time{time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC), noon.Add(6 * time.Hour)} {
 			s, from := newScript(), noon.Add(-past)
@@ -162,9 +162,9 @@ func TestRedelivery(t *testing.T) {
 }
 
 // outlet keeps the alerts that are published.
-type outlet []streamwire.Alert
+type outlet []wire.Alert
 
-func (o *outlet) PublishAlerts(_ context.Context, alerts []streamwire.Alert) error {
+func (o *outlet) PublishAlerts(_ context.Context, alerts []wire.Alert) error {
 	*o = append(*o, alerts...)
 	return nil
 }

@@ -21,19 +21,19 @@ type metrics struct {
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	m := &metrics{
 		baselines: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "plumbline_drift_baselines_total", Help: "Baselines formed of traces, by how they came about: first, rolling."}, []string{"mode"}),
+			Name: "plumbline_drift_baselines_total", Help: "Baselines formed from traces, by mode: first, rolling."}, []string{"mode"}),
 		points: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "plumbline_drift_points_total", Help: "Traces measured, by status; late and conflict: not used."}, []string{"status"}),
+			Name: "plumbline_drift_points_total", Help: "Traces measured for drift, by status. Status late or conflict: stored but not counted."}, []string{"status"}),
 		alerts: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "plumbline_drift_alerts_total", Help: "Drift alerts raised (AAP section 8.4)."}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "plumbline_drift_refused_total", Help: "Messages that are no valid trace; the verifier keeps them as dead letters."}),
+			Name: "plumbline_drift_refused_total", Help: "Messages that are not a valid trace; the verifier stores them as dead letters."}),
 		duplicates: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "plumbline_drift_duplicates_total", Help: "Copies of traces, counted once."}),
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "plumbline_drift_waiting_traces", Help: "Traces that wait for older ones of their agent."}),
 		lag: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "plumbline_drift_lag_seconds", Help: "Age of the oldest message in hand; the lateness at least, in steady operation."}),
+			Name: "plumbline_drift_lag_seconds", Help: "How far drift detection is behind, in seconds; normally a little over the lateness (2 s)."}),
 	}
 	registerer.MustRegister(m.baselines, m.points, m.alerts, m.refused, m.duplicates, m.waiting, m.lag)
 	return m

@@ -2,14 +2,15 @@ package drift
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
@@ -68,7 +69,7 @@ func parsePins(data []byte) (Pins, error) {
 			return nil, fmt.Errorf("pins[%d]: agent %q under card %q is pinned twice", i, pin.AgentID, pin.CardID)
 		}
 		if pin.Baseline.Baseline == nil || !pin.Baseline.Belongs(pin.AgentID, pin.CardID) {
-			return nil, fmt.Errorf("pins[%d]: the baseline of agent %q under card %q was changed by hand, or made by another engine version: pin it anew",
+			return nil, fmt.Errorf("pins[%d]: the baseline of agent %q under card %q was changed by hand, or made by another engine version: pin it again",
 				i, pin.AgentID, pin.CardID)
 		}
 		pins[key] = pin
@@ -89,14 +90,9 @@ func (p Pins) Write(path string) error {
 }
 
 func (p Pins) sorted() []Pin {
-	list := make([]Pin, 0, len(p))
-	for _, pin := range p {
-		list = append(list, pin)
-	}
-	slices.SortFunc(list, func(a, b Pin) int {
-		return strings.Compare(a.AgentID+"\x00"+a.CardID, b.AgentID+"\x00"+b.CardID)
+	return slices.SortedFunc(maps.Values(p), func(a, b Pin) int {
+		return cmp.Or(cmp.Compare(a.AgentID, b.AgentID), cmp.Compare(a.CardID, b.CardID))
 	})
-	return list
 }
 
 // rows returns the pins as rows, so points and alerts can refer to them.

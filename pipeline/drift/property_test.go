@@ -18,7 +18,7 @@ import (
 
 // Within each series, and for any clocks, the queue releases the same entries as a naive one that
 // checks everything at every message. When the broker's clock is set back, no time has passed.
-func TestQueueReleasesAsANaiveOne(t *testing.T) {
+func TestQueueEqualsANaiveOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		patience := patience{
 			lateness: time.Duration(rapid.IntRange(0, 20).Draw(t, "lateness")),
@@ -313,7 +313,7 @@ func foldWithRestarts(t *rapid.T, cfg Config, raws [][]byte) *table {
 }
 
 // A stored state restores the series that it was taken from.
-func TestStateKeepsItsCourse(t *testing.T) {
+func TestRestoredStateIsEqual(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBench(Default(), noCards{}, nil)
 		messages := drawMessages(t)
@@ -329,7 +329,7 @@ func TestStateKeepsItsCourse(t *testing.T) {
 			}
 			encoded, err := encode(&again.state, again.recent)
 			if err != nil || !bytes.Equal(encoded, row.State) || again.last != c.last || again.version != c.version || again.applied != c.applied {
-				t.Errorf("came back as %+v, was %+v; error %v", again, c, err)
+				t.Errorf("restored %+v, want %+v; error %v", again, c, err)
 			}
 		}
 	})

@@ -51,8 +51,8 @@ func (r recent) content(id fingerprint) (fingerprint, bool) {
 	return fingerprint{}, false
 }
 
-// wire is the stored form of a series' state.
-type wire struct {
+// storedSeries is the stored form of a series' state.
+type storedSeries struct {
 	Recent []byte          `json:"recent,omitempty"` // mentions, oldest first
 	Series json.RawMessage `json:"course"`           // the state of aap/drift
 }
@@ -62,7 +62,7 @@ func encode(state *aapdrift.State, r recent) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := wire{Recent: make([]byte, 0, mentionBytes*len(r)), Series: series}
+	w := storedSeries{Recent: make([]byte, 0, mentionBytes*len(r)), Series: series}
 	for i := range r {
 		w.Recent = append(append(w.Recent, r[i].id[:]...), r[i].content[:]...)
 	}
@@ -80,7 +80,7 @@ func StateOf(row *store.DriftState) (*aapdrift.State, error) {
 }
 
 func decode(data []byte) (*aapdrift.State, recent, error) {
-	var w wire
+	var w storedSeries
 	if err := json.Unmarshal(data, &w); err != nil {
 		return nil, nil, fmt.Errorf("decode the state of a series: %w", err)
 	}

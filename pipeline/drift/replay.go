@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
@@ -12,6 +14,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/walk"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // Replay runs drift again over stream TRACES, from its first message on, and compares the result
@@ -54,7 +58,7 @@ type Series struct {
 }
 
 // ErrForgotten says that the stream no longer holds its first messages. Series begin with those.
-var ErrForgotten = errors.New("stream TRACES no longer holds its first messages: drift follows from them")
+var ErrForgotten = errors.New("stream TRACES no longer holds its first messages: drift cannot be computed without them")
 
 // Run replays. It is safe to retry after an error.
 func (r *Replay) Run(ctx context.Context) (*ReplaySummary, error) {
@@ -68,8 +72,14 @@ func (r *Replay) Run(ctx context.Context) (*ReplaySummary, error) {
 	}
 	w := &replaying{Replay: r, pins: pins, registry: registry, differing: map[seriesKey]bool{}}
 	w.summary.Differing = []Series{}
-	if err := w.bound(ctx); err != nil {
+	if w.floors, err = walk.Measured(ctx, r.Client); err != nil { // what a partition's worker has acked is stored
 		return nil, err
+	}
+	if w.state, err = r.Client.StreamState(ctx, stream.Traces); err != nil {
+		return nil, err
+	}
+	if w.state.FirstSequence > 1 {
+		return nil, fmt.Errorf("%w (it begins at sequence %d)", ErrForgotten, w.state.FirstSequence)
 	}
 	err = registry.While(ctx, r.Log, func(ctx context.Context) error {
 		if err := w.pass(ctx, w.compare); err != nil {
@@ -86,48 +96,26 @@ type replaying struct {
 	pins     Pins
 	registry *cards.Registry
 
-	state  stream.State // of TRACES
-	floors [subject.Partitions]uint64
+	state  stream.State               // of TRACES
+	floors [subject.Partitions]uint64 // the stage has acked every message of the partition up to this sequence
 
 	begin, end [subject.Partitions]time.Time // broker times of the messages within the bounds; zero where none was read yet
 	differing  map[seriesKey]bool
 	summary    ReplaySummary
 }
 
-// bound determines how far to compare: what a partition's worker has acked is stored.
-func (w *replaying) bound(ctx context.Context) (err error) {
-	for p := range w.floors {
-		progress, err := w.Client.ConsumerProgress(ctx, stream.Traces, stream.DriftConsumer(p))
-		if err != nil {
-			return err
-		}
-		w.floors[p] = progress.AckFloor
-		if w.To > 0 {
-			w.floors[p] = min(w.To, progress.AckFloor)
-		}
-	}
-	if w.state, err = w.Client.StreamState(ctx, stream.Traces); err != nil {
-		return err
-	}
-	if w.state.FirstSequence > 1 {
-		return fmt.Errorf("%w (it begins at sequence %d)", ErrForgotten, w.state.FirstSequence)
-	}
-	return nil
-}
-
 // pass folds the whole stream, and passes the output within the bounds to take.
 func (w *replaying) pass(ctx context.Context, take func(context.Context, *batch) error) error {
 	w.begin, w.end = [subject.Partitions]time.Time{}, [subject.Partitions]time.Time{}
 	w.summary.Messages = 0
-	source, err := w.Client.ReadThrough(ctx, stream.ConsumerConfig{Stream: stream.Traces}, w.state.LastSequence, w.state)
-	if err != nil {
-		return err
+	var folds [subject.Partitions]*fold // of the requested partitions
+	for p := range folds {
+		if w.Agent == "" || p == subject.Partition(w.Agent) {
+			folds[p] = newFold(p, w.state.Created, &w.Rules, w.pins, w.registry.RetainUntil)
+		}
 	}
-	defer source.Close()
-	folds := w.folds()
 	reducer := newReducer(w.registry)
-	for {
-		inbox, err := source.Next(ctx, 0)
+	for inbox, err := range walk.Slices(ctx, w.Client, stream.ConsumerConfig{Stream: stream.Traces}, w.state, 0) {
 		if err != nil {
 			return err
 		}
@@ -143,24 +131,20 @@ func (w *replaying) pass(ctx context.Context, take func(context.Context, *batch)
 			}
 			folds[m.Partition].receive(e)
 		}
-		if len(inbox) == 0 {
-			return w.batches(ctx, folds, true, take)
-		}
-		if err := w.batches(ctx, folds, false, take); err != nil {
+		if err := w.batches(ctx, folds, take); err != nil {
 			return err
 		}
 	}
-}
-
-// folds returns a fold for each requested partition.
-func (w *replaying) folds() (folds [subject.Partitions]*fold) {
-	for p := range folds {
-		if w.Agent == "" || p == subject.Partition(w.Agent) {
-			folds[p] = newFold(p, w.state.Created, &w.Rules, w.pins, w.registry.RetainUntil)
+	for _, f := range folds {
+		if f != nil {
+			f.idle(afterAll)
 		}
 	}
-	return folds
+	return w.batches(ctx, folds, take)
 }
+
+// afterAll makes all traces due. Those that the stage has not applied yet are out of bounds.
+const afterAll = 100 * 365 * 24 * time.Hour
 
 // note counts a message and records which broker times are within the bounds: the messages of a
 // partition are ordered by time.
@@ -170,32 +154,26 @@ func (w *replaying) note(m *stream.Message) {
 	if within && w.begin[m.Partition].IsZero() {
 		w.begin[m.Partition] = m.Received
 	}
-	if m.Sequence <= w.floors[m.Partition] {
+	if m.Sequence <= w.floors[m.Partition] && (w.To == 0 || m.Sequence <= w.To) {
 		w.end[m.Partition] = m.Received
 	}
 }
 
-// afterAll makes all traces due. Those that the stage has not applied yet are out of bounds.
-const afterAll = 100 * 365 * 24 * time.Hour
-
-// batches passes the output of the folds to take; with last, including the traces that wait.
-func (w *replaying) batches(ctx context.Context, folds [subject.Partitions]*fold, last bool, take func(context.Context, *batch) error) error {
+// batches passes the output of the folds to take.
+func (w *replaying) batches(ctx context.Context, folds [subject.Partitions]*fold, take func(context.Context, *batch) error) error {
 	for _, f := range folds {
 		if f == nil {
 			continue
 		}
-		if last {
-			f.idle(afterAll)
-		}
-		y, err := f.take()
+		out, err := f.take()
 		if err != nil {
 			return err
 		}
-		w.cut(f.partition, &y)
-		if len(y.points) == 0 {
+		w.cut(f.partition, &out)
+		if len(out.points) == 0 {
 			continue
 		}
-		if err := take(ctx, &y); err != nil {
+		if err := take(ctx, &out); err != nil {
 			return err
 		}
 	}
@@ -203,4 +181,135 @@ func (w *replaying) batches(ctx context.Context, folds [subject.Partitions]*fold
 		w.Progress(w.summary.Messages)
 	}
 	return nil
+}
+
+// cut removes from a batch what is outside the bounds, belongs to another agent than the
+// requested one, or has expired.
+func (w *replaying) cut(partition int, b *batch) {
+	begin, end, now := w.begin[partition], w.end[partition], time.Now()
+	b.drop(func(agent, _ string, received time.Time) bool {
+		until := w.registry.RetainUntil(agent, received)
+		expired := !until.IsZero() && until.Before(now)
+		return expired || w.Agent != "" && agent != w.Agent || begin.IsZero() || received.Before(begin) || received.After(end)
+	})
+}
+
+// drop removes the results of some series and messages.
+func (b *batch) drop(out func(agent, card string, received time.Time) bool) {
+	b.points = slices.DeleteFunc(b.points, func(p store.DriftPoint) bool { return out(p.AgentID, p.CardID, p.Received) })
+	b.alerts = slices.DeleteFunc(b.alerts, func(a store.DriftAlert) bool { return out(a.AgentID, a.CardID, a.Received) })
+	b.baselines = slices.DeleteFunc(b.baselines, func(b store.DriftBaseline) bool { return out(b.AgentID, b.CardID, b.Received) })
+}
+
+// compare is the first pass: it finds the series that differ.
+func (w *replaying) compare(ctx context.Context, b *batch) error {
+	stored, err := w.Store.KeptDriftPoints(ctx, b.points)
+	if err != nil {
+		return err
+	}
+	for i := range b.points {
+		p := &b.points[i]
+		w.summary.Points++
+		s := stored[p.Key()]
+		if s == nil {
+			stored[p.Key()] = p // a later copy of the trace is compared with this point
+			continue
+		}
+		what := contradiction(s, p)
+		if what == "" {
+			w.summary.Unchanged++
+			continue
+		}
+		series := seriesKey{p.AgentID, p.CardID}
+		if !w.differing[series] {
+			w.differing[series] = true
+			w.summary.Differing = append(w.summary.Differing,
+				Series{AgentID: p.AgentID, CardID: p.CardID, TraceID: p.TraceID, Sequence: p.Sequence, What: what})
+		}
+	}
+	return nil
+}
+
+// sameSimilarity is the tolerance for equal similarities. Storing a state may change them
+// slightly.
+const sameSimilarity = 1e-9
+
+// contradiction returns how a stored point differs from the computed one. It returns "" where
+// they agree, and where the stored point is from an earlier copy of the trace.
+func contradiction(stored, computed *store.DriftPoint) string {
+	switch {
+	case stored.Sequence != computed.Sequence && !stored.Received.After(computed.Received):
+		return ""
+	case stored.Mode != computed.Mode || stored.Threshold != computed.Threshold:
+		return fmt.Sprintf("stored under mode %s, threshold %g; computed under %s, %g", stored.Mode, stored.Threshold, computed.Mode, computed.Threshold)
+	case stored.Status != computed.Status || stored.Streak != computed.Streak:
+		return fmt.Sprintf("stored as %s, streak %d; computed %s, %d", stored.Status, stored.Streak, computed.Status, computed.Streak)
+	case stored.BaselineID != computed.BaselineID:
+		return fmt.Sprintf("stored against baseline %s; computed against %s", stored.BaselineID, computed.BaselineID)
+	case (stored.Similarity == nil) != (computed.Similarity == nil),
+		stored.Similarity != nil && math.Abs(*stored.Similarity-*computed.Similarity) > sameSimilarity:
+		return "the stored similarity differs from the computed one"
+	}
+	return ""
+}
+
+// write is the second pass: it writes what is missing in the series that do not differ. Alert
+// messages are published before their rows are inserted, because the next replay publishes only
+// alerts without a row.
+func (w *replaying) write(ctx context.Context, b *batch) error {
+	b.drop(func(agent, card string, _ time.Time) bool { return w.differing[seriesKey{agent, card}] })
+	if len(b.points) == 0 {
+		return nil
+	}
+	if err := w.leaveMissing(ctx, b); err != nil {
+		return err
+	}
+	if err := publishAlerts(ctx, w.Client, b.alerts); err != nil {
+		return err
+	}
+	if err := w.Store.InsertDriftBaselines(ctx, b.baselines); err != nil {
+		return err
+	}
+	if err := w.Store.InsertDriftPoints(ctx, b.points); err != nil {
+		return err
+	}
+	if err := w.Store.InsertDriftAlerts(ctx, b.alerts); err != nil {
+		return err
+	}
+	w.summary.BaselinesWritten += len(b.baselines)
+	w.summary.PointsWritten += len(b.points)
+	w.summary.AlertsWritten += len(b.alerts)
+	return nil
+}
+
+// leaveMissing removes from a batch what is already stored.
+func (w *replaying) leaveMissing(ctx context.Context, b *batch) error {
+	points, err := w.Store.KeptDriftPoints(ctx, b.points)
+	if err != nil {
+		return err
+	}
+	b.points = slices.DeleteFunc(b.points, func(p store.DriftPoint) bool {
+		stored := points[p.Key()] != nil
+		points[p.Key()] = &p
+		return stored
+	})
+	alerts, err := w.Store.KeptDriftAlerts(ctx, idsOf(b.alerts, func(a *store.DriftAlert) schema.Digest { return a.AlertID }))
+	if err != nil {
+		return err
+	}
+	b.alerts = slices.DeleteFunc(b.alerts, func(a store.DriftAlert) bool { return alerts[a.AlertID] })
+	baselines, err := w.Store.KeptDriftBaselines(ctx, idsOf(b.baselines, func(b *store.DriftBaseline) schema.Digest { return b.BaselineID }))
+	if err != nil {
+		return err
+	}
+	b.baselines = slices.DeleteFunc(b.baselines, func(b store.DriftBaseline) bool { return baselines[b.BaselineID] })
+	return nil
+}
+
+func idsOf[T any](rows []T, id func(*T) schema.Digest) []schema.Digest {
+	ids := make([]schema.Digest, len(rows))
+	for i := range rows {
+		ids[i] = id(&rows[i])
+	}
+	return ids
 }

@@ -48,7 +48,7 @@ func (s *scene) replay(r *Replay) *ReplaySummary {
 func (s *ReplaySummary) written() int { return s.PointsWritten + s.AlertsWritten + s.BaselinesWritten }
 
 // A replay restores exactly what is missing, alerts under their ids, each once.
-func TestReplayFindsTheSameAgain(t *testing.T) {
+func TestReplayRestoresTheSameResults(t *testing.T) {
 	s := watched(t)
 	before := s.stored()
 	whole := s.replay(s.replayOf())
@@ -79,9 +79,9 @@ func TestReplayFindsTheSameAgain(t *testing.T) {
 
 // A replay writes nothing for a series with a stored point of another value, and nothing outside
 // the bounds.
-func TestReplayLeavesAloneWhatDiffers(t *testing.T) {
+func TestReplayDoesNotTouchWhatDiffers(t *testing.T) {
 	s := watched(t)
-	first := s.read(stream.Traces, "")[0].Agent
+	first := s.read(stream.Traces)[0].Agent
 	s.Exec(t, "ALTER TABLE drift_points DELETE WHERE stream_sequence %% 2 = 0")
 	s.Exec(t, "ALTER TABLE drift_points UPDATE status = 'forged' WHERE agent_id = '%s' AND stream_sequence %% 2 = 1", first)
 	points := s.points()

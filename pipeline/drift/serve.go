@@ -53,13 +53,20 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, held *service.H
 	}
 	s := newStage(cfg, env, broker, database, registry, pins)
 	s.confirm = held.Lease.Confirm
+	var consumers []string
+	for partition := range subject.Partitions {
+		consumers = append(consumers, stream.DriftConsumer(partition))
+	}
+	backlog := service.Consumer{Name: "drift", Backlog: func(ctx context.Context) (uint64, error) {
+		return broker.Backlog(ctx, stream.Traces, consumers...)
+	}}
 	known := make(chan struct{})
 	return service.Group(ctx,
 		held.Watch,
 		func(ctx context.Context) error {
 			return registry.Follow(ctx, env.Retry, env.Log, "its traces are measured without it", cards.Observer{Ready: func() { close(known) }})
 		},
-		func(ctx context.Context) error { return env.ShowBacklogs(ctx, backlog(broker)) },
+		func(ctx context.Context) error { return env.ShowBacklogs(ctx, backlog) },
 		func(ctx context.Context) error {
 			select {
 			case <-known: // before all cards are known, each card would need a request of its own
@@ -76,31 +83,18 @@ func newStage(cfg *Config, env *service.Env, broker *stream.Client, database *st
 		cfg: cfg, env: env, rows: database, outlet: broker, acknowledge: stream.Acknowledge,
 		registry: registry, pins: pins,
 		metrics: newMetrics(env.Metrics), now: time.Now, full: make(chan struct{}, 1),
-		open: func(ctx context.Context, partition int) (Source, error) { return open(ctx, broker, partition) },
+		open: func(ctx context.Context, partition int) (Source, error) {
+			return broker.OpenConsumer(ctx, stream.ConsumerConfig{
+				Stream:           stream.Traces,
+				Durable:          stream.DriftConsumer(partition),
+				Rewind:           true,
+				PrefetchMessages: prefetchMessages,
+				PrefetchBytes:    prefetchBytes,
+			})
+		},
 	}
 	for p := range s.partitions {
 		s.partitions[p] = newPartition(s, p)
 	}
 	return s
-}
-
-// backlog returns the backlog of all partitions together.
-func backlog(broker *stream.Client) service.Consumer {
-	var partitions []string
-	for p := range subject.Partitions {
-		partitions = append(partitions, stream.DriftConsumer(p))
-	}
-	return service.Consumer{Name: "drift", Backlog: func(ctx context.Context) (uint64, error) {
-		return broker.Backlog(ctx, stream.Traces, partitions...)
-	}}
-}
-
-func open(ctx context.Context, broker *stream.Client, partition int) (Source, error) {
-	return broker.OpenConsumer(ctx, stream.ConsumerConfig{
-		Stream:           stream.Traces,
-		Durable:          stream.DriftConsumer(partition),
-		Rewind:           true,
-		PrefetchMessages: prefetchMessages,
-		PrefetchBytes:    prefetchBytes,
-	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/walk"
 )
 
 const (
@@ -16,16 +17,10 @@ const (
 	watchSlack = 2 * time.Second
 )
 
-// Progress returns the progress of the partitions (stream.Client).
-type Progress interface {
-	StreamState(ctx context.Context, name string) (stream.State, error)
-	ConsumerProgress(ctx context.Context, stream, name string) (stream.Progress, error)
-}
-
 // stuckWatch finds partitions that have traces and ack none. It uses only the broker's view,
 // which shows a stall for any cause.
 type stuckWatch struct {
-	broker    Progress
+	broker    walk.Broker
 	most      int // how many looks may find the same progress
 	positions [subject.Partitions]position
 	done      uint64 // everything up to this sequence was acked
@@ -40,7 +35,7 @@ type position struct {
 
 // watchStuck reports the stage as down while a partition acks nothing for longer than a trace may
 // wait. It returns when ctx ends.
-func (s *stage) watchStuck(ctx context.Context, broker Progress) error {
+func (s *stage) watchStuck(ctx context.Context, broker walk.Broker) error {
 	limit := s.cfg.Lateness + idleSlack + watchSlack
 	w := stuckWatch{broker: broker, most: int(limit / watchEvery)}
 	health := s.env.Component(s.env.Name)
@@ -52,7 +47,7 @@ func (s *stage) watchStuck(ctx context.Context, broker Progress) error {
 		case err != nil: // the broker's own component reports it
 			w = stuckWatch{broker: broker, most: w.most}
 		case len(stuck) > 0:
-			health.Down(fmt.Sprintf("traces wait, and for %s none of partitions %v was acknowledged", limit, stuck))
+			health.Down(fmt.Sprintf("traces wait, and partitions %[2]v have acknowledged none for %[1]s", limit, stuck))
 		default:
 			health.Up()
 		}

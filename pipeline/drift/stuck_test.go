@@ -81,7 +81,7 @@ func TestStuckPartitions(t *testing.T) {
 }
 
 // While no message arrives, the broker is asked only for the state of the stream.
-func TestIdlePartitionsAreNotAskedFor(t *testing.T) {
+func TestIdlePartitionsAreNotPolled(t *testing.T) {
 	broker := &told{last: 7, floor: 7}
 	w := stuckWatch{most: 3, broker: broker}
 	for range 3 {
@@ -166,7 +166,7 @@ func TestStuckPartitionShowsInTime(t *testing.T) {
 
 // A database that refuses what drift stores is reported with the name of what it refuses, within
 // ten seconds, and no longer than it refuses.
-func TestRefusingDatabaseShows(t *testing.T) {
+func TestRefusingDatabaseIsReported(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 3, Agents: 12, Traces: 600})
 	process := s.stage(s.connect())
 	process.now = func() time.Time { return time.Now().Add(time.Hour) }

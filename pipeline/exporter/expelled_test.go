@@ -13,27 +13,24 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
+// serveIn returns a function that runs a stage with default settings apart from those given.
+func serveIn(dataDir string) pipelinetest.Serve {
+	return func(ctx context.Context, common config.Common, clickhouse config.ClickHouse, env *service.Env) error {
+		cfg := Default()
+		cfg.Common, cfg.ClickHouse, cfg.DataDir = common, clickhouse, dataDir
+		return Serve(ctx, &cfg, env)
+	}
+}
+
 // A stage whose connection the broker has closed for good ends with an error.
 func TestClosedConnectionEndsTheStage(t *testing.T) {
-	rig := pipelinetest.New(t)
-	rig.EndsWhenExpelled(t, func(ctx context.Context, common config.Common, env *service.Env) error {
-		cfg := Default()
-		cfg.Common, cfg.ClickHouse = common, rig.ClickHouse()
-		cfg.DataDir = t.TempDir()
-		return Serve(ctx, &cfg, env)
-	})
+	pipelinetest.New(t).EndsWhenExpelled(t, serveIn(t.TempDir()))
 }
 
 // If broker and database become unavailable right after the stage has connected, the stage does
 // not end.
 func TestPeersAreAwayWhileTheStageOpens(t *testing.T) {
-	rig := pipelinetest.New(t)
-	rig.OpensOncePeersAreBack(t, func(ctx context.Context, common config.Common, clickhouse config.ClickHouse, env *service.Env) error {
-		cfg := Default()
-		cfg.Common, cfg.ClickHouse = common, clickhouse
-		cfg.DataDir = t.TempDir()
-		return Serve(ctx, &cfg, env)
-	})
+	pipelinetest.New(t).OpensOncePeersAreBack(t, serveIn(t.TempDir()))
 }
 
 // Continues asks until the broker answers.

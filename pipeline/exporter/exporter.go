@@ -13,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/walk"
 	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -171,18 +172,13 @@ func (e *exporter) sealDue(ctx, work context.Context) error {
 func (e *exporter) horizon(ctx context.Context) (floor uint64, created time.Time, err error) {
 	var last uint64
 	err = e.env.Retry.Do(ctx, "ask how far the verifier is", func() error {
-		progress, err := e.broker.ConsumerProgress(ctx, stream.Traces, stream.VerifierConsumer)
+		reached, states, err := walk.Verified(ctx, e.broker, stream.Traces, stream.Receipts)
 		if err != nil {
 			return err
 		}
-		traces, err := e.broker.StreamState(ctx, stream.Traces)
-		if err != nil {
-			return err
-		}
-		receipts, err := e.broker.StreamState(ctx, stream.Receipts)
-		floor, created, last = progress.AckFloor, traces.Created, receipts.LastSequence
-		e.index.asked = receipts.Now
-		return err
+		traces, receipts := states[0], states[1]
+		floor, created, last, e.index.asked = reached, traces.Created, receipts.LastSequence, receipts.Now
+		return nil
 	})
 	for err == nil && e.index.position < last {
 		err = e.foldFor(ctx, 20*time.Millisecond)

@@ -5,14 +5,13 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/broker/brokertest"
-	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/service"
 )
 
 // OpensOncePeersAreBack runs a stage whose broker and database become unavailable right after the
 // stage has connected to them. It checks that the stage is ready when both are back. The stage
 // runs until the test ends.
-func (r *Rig) OpensOncePeersAreBack(t testing.TB, serve func(context.Context, config.Common, config.ClickHouse, *service.Env) error) {
+func (r *Rig) OpensOncePeersAreBack(t testing.TB, serve Serve) {
 	t.Helper()
 	broker, database := brokertest.NewWire(t, r.Broker.URL()), brokertest.NewWire(t, r.DSN)
 	common, clickhouse, env := r.Common(), r.ClickHouse(), Env(t, "away")

@@ -15,15 +15,18 @@ import (
 	"github.com/plumbline/plumbline/pipeline/service"
 )
 
+// Serve runs a stage with the given settings until its context ends.
+type Serve func(context.Context, config.Common, config.ClickHouse, *service.Env) error
+
 // EndsWhenExpelled runs a stage. It checks that the stage ends with an error that names the cause
 // when the broker has closed its connection for good.
-func (r *Rig) EndsWhenExpelled(t testing.TB, serve func(context.Context, config.Common, *service.Env) error) {
+func (r *Rig) EndsWhenExpelled(t testing.TB, serve Serve) {
 	t.Helper()
 	expeller := r.newExpeller(t)
 	common, env, ended := r.Common(), Env(t, "expelled"), make(chan error, 1)
 	common.NATS.URL = expeller.url()
 	env.DrainBudget = time.Second // without a connection nothing can be finished
-	go func() { ended <- serve(t.Context(), common, env) }()
+	go func() { ended <- serve(t.Context(), common, r.ClickHouse(), env) }()
 	Await(t, "the stage", func() bool { return env.Health.Reported().Ready })
 	expeller.expel()
 	select {
@@ -32,7 +35,7 @@ func (r *Rig) EndsWhenExpelled(t testing.TB, serve func(context.Context, config.
 			t.Errorf("the stage ended with %v", err)
 		}
 	case <-time.After(patience):
-		t.Error("the stage goes on without a connection")
+		t.Error("the stage continues without a connection")
 	}
 }
 

@@ -23,11 +23,8 @@ func (c *check) checkBundles(ctx context.Context) error {
 		known := c.sessionOf(s.AgentID, s.SessionID)
 		known.expectedParts = max(known.expectedParts, int64(s.Bundles))
 	}
-	places, err := openPlaces(ctx, c.Store)
-	if err != nil {
-		return err
-	}
-	defer places.close()
+	traces := open(c, c.Store.SessionPlaces(ctx), func(p *store.SessionPlace) place { return place{p.StreamCreated, p.Sequence} })
+	defer traces.close()
 	c.recorded = map[string]*events.Claim{}
 	var parts []*store.Bundle
 	for b, err := range c.Store.EachBundle(ctx) {
@@ -35,7 +32,7 @@ func (c *check) checkBundles(ctx context.Context) error {
 			return err
 		}
 		if len(parts) > 0 && (parts[0].AgentID != b.AgentID || parts[0].SessionID != b.SessionID) {
-			if err := c.checkSession(ctx, parts, places); err != nil {
+			if err := c.checkSession(ctx, parts, traces); err != nil || c.failed != nil {
 				return err
 			}
 			parts = parts[:0]
@@ -43,13 +40,11 @@ func (c *check) checkBundles(ctx context.Context) error {
 		parts = append(parts, b)
 	}
 	if len(parts) > 0 {
-		if err := c.checkSession(ctx, parts, places); err != nil {
+		if err := c.checkSession(ctx, parts, traces); err != nil {
 			return err
 		}
 	}
-	if err := c.checkUnmet(); err != nil {
-		return err
-	}
+	c.checkUnmet()
 	return c.checkUnrecorded(ctx)
 }
 
@@ -63,14 +58,11 @@ func (c *check) sessionOf(agentID, sessionID string) *sealedSession {
 }
 
 // checkSession checks the rows of one session's bundles in order of their parts.
-func (c *check) checkSession(ctx context.Context, parts []*store.Bundle, places *places) error {
+func (c *check) checkSession(ctx context.Context, rows []*store.Bundle, traces *cursor[store.SessionPlace]) error {
 	c.count().Sessions++
-	known := c.sessionOf(parts[0].AgentID, parts[0].SessionID)
+	known := c.sessionOf(rows[0].AgentID, rows[0].SessionID)
 	known.compared = true
-	parts, err := c.checkParts(parts, known.expectedParts)
-	if err != nil {
-		return err
-	}
+	parts := c.checkParts(rows, known.expectedParts)
 	for _, b := range parts {
 		if err := c.checkFile(b); err != nil {
 			return err
@@ -79,7 +71,8 @@ func (c *check) checkSession(ctx context.Context, parts []*store.Bundle, places 
 	if err := c.checkSeal(ctx, parts[len(parts)-1], known); err != nil {
 		return err
 	}
-	return c.checkTracesOf(parts, places)
+	c.checkTracesOf(parts, traces)
+	return nil
 }
 
 func about(kind Kind, b *store.Bundle) Difference {
@@ -88,48 +81,39 @@ func about(kind Kind, b *store.Bundle) Difference {
 
 // checkParts requires parts 1, 2, … up to the last one expected, each linked to the one before.
 // It returns the rows to compare further.
-func (c *check) checkParts(rows []*store.Bundle, last int64) (parts []*store.Bundle, err error) {
-	next, previous := int64(1), ""
+func (c *check) checkParts(rows []*store.Bundle, last int64) (parts []*store.Bundle) {
+	unlike := func(b *store.Bundle) int { // 0 for a row that matches its file: it sorts first among several rows of a part
+		if f := c.files[b.Path]; f != nil && f.sha256 == b.SHA256.String() {
+			return 0
+		}
+		return 1
+	}
 	slices.SortStableFunc(rows, func(a, b *store.Bundle) int {
-		return cmp.Or(cmp.Compare(a.Part, b.Part), cmp.Compare(c.unlike(a), c.unlike(b)))
+		return cmp.Or(cmp.Compare(a.Part, b.Part), cmp.Compare(unlike(a), unlike(b)))
 	})
+	next, previous := int64(1), ""
 	for _, b := range rows {
 		c.count().Bundles++
-		c.recorded[b.SHA256.String()] = &events.Claim{
-			AgentID: b.AgentID, SessionID: b.SessionID, Part: int64(b.Part), File: b.Path, SHA256: b.SHA256.String(),
-		}
-		switch part := int64(b.Part); {
+		part, sha256 := int64(b.Part), b.SHA256.String()
+		c.recorded[sha256] = &events.Claim{AgentID: b.AgentID, SessionID: b.SessionID, Part: part, File: b.Path, SHA256: sha256}
+		switch {
 		case part < next:
-			if err := c.differ(about(BundleRowForeign, b), "part %d has several rows: this one is of %s", part, b.SHA256); err != nil {
-				return nil, err
-			}
+			c.differ(about(BundleRowForeign, b), "part %d has several rows: this one is of %s", part, sha256)
 			continue
 		case part > next:
-			err = c.differ(about(BundleRowMissing, b), "the row before this one, of part %d, is missing", next)
+			c.differ(about(BundleRowMissing, b), "the row before this one, of part %d, is missing", next)
 		case b.PreviousSHA256 != previous:
-			err = c.differ(about(BundleRowForeign, b), "it continues %.64q, the part before is %.64q", b.PreviousSHA256, previous)
+			c.differ(about(BundleRowForeign, b), "it continues %.64q, the part before is %.64q", b.PreviousSHA256, previous)
 		}
-		if err != nil {
-			return nil, err
-		}
-		next, previous = int64(b.Part)+1, b.SHA256.String()
+		next, previous = part+1, sha256
 		parts = append(parts, b)
 	}
 	if next <= last {
 		b := *rows[len(rows)-1]
 		b.Part, b.Path = uint32(next), "" // a part's number
-		err = c.differ(about(BundleRowMissing, &b), "the session is sealed up to part %d, and there is no row of part %d", last, next)
+		c.differ(about(BundleRowMissing, &b), "the session is sealed up to part %d, and there is no row of part %d", last, next)
 	}
-	return parts, err
-}
-
-// unlike returns 0 for a row that matches its file, 1 for others. Among several rows of a part
-// the matching one sorts first.
-func (c *check) unlike(b *store.Bundle) int {
-	if f := c.files[b.Path]; f != nil && f.sha256 == b.SHA256.String() {
-		return 0
-	}
-	return 1
+	return parts
 }
 
 // checkFile compares a row with its file.
@@ -142,23 +126,21 @@ func (c *check) checkFile(b *store.Bundle) error {
 		return err
 	}
 	if f == nil {
-		return c.differ(about(BundleMissing, b), "the file is not in the directory")
+		c.differ(about(BundleMissing, b), "the file is not in the directory")
+		return nil
 	}
 	f.recorded = true
-	if f.sha256 != b.SHA256.String() {
-		return c.differ(about(BundleChanged, b), "the file's SHA-256 is %s, the recorded one %s", f.sha256, b.SHA256)
-	}
-	if f.opening == nil {
-		return nil // another difference reports that it does not verify
-	}
 	o := f.opening
-	if o.AgentID != b.AgentID || o.SessionID != b.SessionID || o.Part != int64(b.Part) || o.LastPart != b.LastPart ||
-		o.PreviousBundleHash != b.PreviousSHA256 || o.KeyID != b.KeyID {
-		return c.differ(about(BundleDiffers, b), "the bundle is part %d (last: %t) of session %q of agent %q by key %s, after %.64q",
+	switch {
+	case f.sha256 != b.SHA256.String():
+		c.differ(about(BundleChanged, b), "the file's SHA-256 is %s, the recorded one %s", f.sha256, b.SHA256)
+	case o == nil: // another difference reports that it does not verify
+	case o.AgentID != b.AgentID || o.SessionID != b.SessionID || o.Part != int64(b.Part) || o.LastPart != b.LastPart ||
+		o.PreviousBundleHash != b.PreviousSHA256 || o.KeyID != b.KeyID:
+		c.differ(about(BundleDiffers, b), "the bundle is part %d (last: %t) of session %q of agent %q by key %s, after %.64q",
 			o.Part, o.LastPart, o.SessionID, o.AgentID, o.KeyID, o.PreviousBundleHash)
-	}
-	if f.traces != int64(b.TraceCount) || f.traceIDs != digestOfIDs(b.TraceIDs) {
-		return c.differ(about(BundleDiffers, b), "the bundle holds %d traces, the row lists %d (said to be %d), or others", f.traces, len(b.TraceIDs), b.TraceCount)
+	case f.traces != int64(b.TraceCount) || f.traceIDs != digestOfIDs(b.TraceIDs):
+		c.differ(about(BundleDiffers, b), "the bundle has %d traces, the row lists %d and counts %d, or they are other traces", f.traces, len(b.TraceIDs), b.TraceCount)
 	}
 	return nil
 }
@@ -170,33 +152,89 @@ func (c *check) checkSeal(ctx context.Context, last *store.Bundle, known *sealed
 		return nil
 	}
 	record, err := c.seal(ctx, store.SessionKey{AgentID: last.AgentID, SessionID: last.SessionID})
-	if err != nil || record.agrees(last) {
+	switch {
+	case err != nil || record.agrees(last):
 		return err
+	case record == nil:
+		c.differ(about(SealDiffers, last), "bucket seals has no record of the session")
+	default:
+		c.differ(about(SealDiffers, last), "the last row is %s, bucket seals says part %d is %s: %.64s", last.SHA256, record.part, record.state, record.sha256)
 	}
-	if record == nil {
-		return c.differ(about(SealDiffers, last), "bucket seals knows no such session")
+	return nil
+}
+
+// checkTracesOf checks that the rows of a session up to a part's last sequence are the traces
+// that its bundles contain. Both sides are in the same order of sessions.
+func (c *check) checkTracesOf(parts []*store.Bundle, traces *cursor[store.SessionPlace]) {
+	agent, session := parts[0].AgentID, parts[0].SessionID
+	for traces.head != nil && cmp.Or(cmp.Compare(traces.head.AgentID, agent), cmp.Compare(traces.head.SessionID, session)) < 0 {
+		traces.advance()
 	}
-	return c.differ(about(SealDiffers, last), "the last row is %s, bucket seals says part %d is %s: %.64s", last.SHA256, record.part, record.state, record.sha256)
+	for _, b := range parts {
+		var ids []string
+		for ; traces.head != nil && traces.head.AgentID == agent && traces.head.SessionID == session; traces.advance() {
+			if !traces.head.StreamCreated.Equal(c.horizon.traces.Created) {
+				return // it is from another stream, whose sequences cannot be compared
+			}
+			if traces.head.Sequence > b.LastSequence {
+				break
+			}
+			ids = append(ids, traces.head.TraceID)
+		}
+		c.compareTraces(b, ids)
+	}
+}
+
+// compareTraces compares the ids of a part's rows with those that its bundle lists. A missing row
+// whose message the stream still holds is reported with the message.
+func (c *check) compareTraces(b *store.Bundle, ids []string) {
+	unsealed, gone := differences(ids, b.TraceIDs)
+	c.count().Sealed += uint64(len(ids) - len(unsealed))
+	for _, id := range unsealed {
+		d := about(TraceUnsealed, b)
+		d.TraceID = id
+		c.differ(d, "the row belongs to the part, and its bundle does not contain the trace")
+	}
+	if b.FirstSequence >= c.horizon.traces.FirstSequence {
+		return
+	}
+	for _, id := range gone {
+		if c.expired(b.AgentID, b.FirstEvent) {
+			c.count().Expired++
+			continue
+		}
+		d := about(SealedRowMissing, b)
+		d.TraceID = id
+		c.differ(d, "the bundle contains the trace, and there is no row")
+	}
+}
+
+// differences returns the ids that only one of the lists has, or has more often.
+func differences(a, b []string) (onlyA, onlyB []string) {
+	a, b = slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0] < b[0]:
+			onlyA, a = append(onlyA, a[0]), a[1:]
+		case len(a) == 0 || b[0] < a[0]:
+			onlyB, b = append(onlyB, b[0]), b[1:]
+		default:
+			a, b = a[1:], b[1:]
+		}
+	}
+	return onlyA, onlyB
 }
 
 // checkUnmet reports sessions that are sealed and have no bundle row at all.
-func (c *check) checkUnmet() error {
-	var unmet []store.SessionKey
-	for key, s := range c.sessions {
-		if !s.compared && s.expectedParts > 0 {
-			unmet = append(unmet, key)
-		}
-	}
-	slices.SortFunc(unmet, func(a, b store.SessionKey) int {
+func (c *check) checkUnmet() {
+	for _, key := range slices.SortedFunc(maps.Keys(c.sessions), func(a, b store.SessionKey) int {
 		return cmp.Or(cmp.Compare(a.AgentID, b.AgentID), cmp.Compare(a.SessionID, b.SessionID))
-	})
-	for _, key := range unmet {
-		if err := c.differ(Difference{Kind: BundleRowMissing, AgentID: key.AgentID, SessionID: key.SessionID, Part: 1, File: c.sessions[key].file},
-			"the session is sealed, and has no bundle row"); err != nil {
-			return err
+	}) {
+		if s := c.sessions[key]; !s.compared && s.expectedParts > 0 {
+			c.differ(Difference{Kind: BundleRowMissing, AgentID: key.AgentID, SessionID: key.SessionID, Part: 1, File: s.file},
+				"the session is sealed, and has no bundle row")
 		}
 	}
-	return nil
 }
 
 // checkUnrecorded reports files without a row that are not being sealed.
@@ -210,20 +248,13 @@ func (c *check) checkUnrecorded(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if record != nil && record.file == path && (record.state == seal.Planned || c.recent(f)) {
+		at, dated := exportedAt(f)
+		recent := dated && !at.Before(c.summary.StartedAt.Truncate(time.Second)) // sealed after the comparison began
+		if record != nil && record.file == path && (record.state == seal.Planned || recent) {
 			c.count().UnderWay++
 			continue
 		}
-		d := Difference{Kind: BundleUnrecorded, AgentID: f.of().AgentID, SessionID: f.session, File: path}
-		if err := c.differ(d, "no row of table bundles names this file (%s)", f.sha256); err != nil {
-			return err
-		}
+		c.differ(c.ofFile(BundleUnrecorded, path), "no row of table bundles names this file (%s)", f.sha256)
 	}
 	return nil
-}
-
-// recent reports whether a bundle was sealed after the comparison began.
-func (c *check) recent(f *bundleFile) bool {
-	at, dated := exportedAt(f)
-	return dated && !at.Before(c.summary.StartedAt.Truncate(time.Second))
 }

@@ -19,65 +19,46 @@ func (p place) compare(q place) int {
 	return cmp.Compare(p.sequence, q.sequence)
 }
 
-// cursor reads rows that are sorted by place.
+// cursor reads rows that are sorted by place. An error ends the rows and fails the check.
 type cursor[T any] struct {
-	at   func(*T) place
-	next func() (*T, error, bool)
-	stop func()
-	head *T // nil at the end
+	at    func(*T) place
+	fail  func(error)
+	next  func() (*T, error, bool)
+	close func()
+	head  *T // nil at the end
 }
 
-// open reads the first row. The caller must close the cursor, also after an error.
-func open[T any](rows iter.Seq2[*T, error], at func(*T) place) (*cursor[T], error) {
-	c := &cursor[T]{at: at}
-	c.next, c.stop = iter.Pull2(rows)
-	return c, c.advance()
+// open reads the first row. The caller must close the cursor.
+func open[T any](c *check, rows iter.Seq2[*T, error], at func(*T) place) *cursor[T] {
+	cursor := &cursor[T]{at: at, fail: c.fail}
+	cursor.next, cursor.close = iter.Pull2(rows)
+	cursor.advance()
+	return cursor
 }
 
-func (c *cursor[T]) advance() error {
-	row, err, more := c.next()
-	if !more {
+func (c *cursor[T]) advance() {
+	row, err, _ := c.next()
+	if err != nil {
+		c.fail(err)
 		row = nil
 	}
 	c.head = row
-	return err
 }
 
-func (c *cursor[T]) close() { c.stop() }
-
-// before passes every row whose place is before p to f.
-func (c *cursor[T]) before(p place, f func(*T) error) error {
-	for c.head != nil && c.at(c.head).compare(p) < 0 {
-		if err := f(c.head); err != nil {
-			return err
-		}
-		if err := c.advance(); err != nil {
-			return err
-		}
+// take returns the rows at p. It passes the rows before p to unmatched.
+func (c *cursor[T]) take(p place, unmatched func(*T)) (rows []*T) {
+	for ; c.head != nil && c.at(c.head).compare(p) < 0; c.advance() {
+		unmatched(c.head)
 	}
-	return nil
-}
-
-// take returns the rows at p. The rows before p must have been read.
-func (c *cursor[T]) take(p place) (rows []*T, err error) {
-	for c.head != nil && c.at(c.head).compare(p) == 0 {
+	for ; c.head != nil && c.at(c.head).compare(p) == 0; c.advance() {
 		rows = append(rows, c.head)
-		if err := c.advance(); err != nil {
-			return rows, err
-		}
 	}
-	return rows, nil
+	return rows
 }
 
-// rest passes every remaining row to f.
-func (c *cursor[T]) rest(f func(*T) error) error {
-	for c.head != nil {
-		if err := f(c.head); err != nil {
-			return err
-		}
-		if err := c.advance(); err != nil {
-			return err
-		}
+// rest passes every remaining row to unmatched.
+func (c *cursor[T]) rest(unmatched func(*T)) {
+	for ; c.head != nil; c.advance() {
+		unmatched(c.head)
 	}
-	return nil
 }

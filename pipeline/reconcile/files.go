@@ -3,18 +3,14 @@ package reconcile
 import (
 	"context"
 	"crypto/ed25519"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -76,13 +72,18 @@ func (c *check) readFiles(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
+	var intact []aivs.Located
 	for _, f := range files {
 		c.files[f.path] = f
-		if err := c.tellFile(f); err != nil {
-			return err
+		c.countFile(f)
+		if f.opening != nil {
+			intact = append(intact, aivs.Located{Path: f.path, Report: &aivs.Report{SHA256: f.sha256, Opening: f.opening}})
 		}
 	}
-	return c.checkCollection()
+	for _, fault := range aivs.CheckCollection(intact).Faults { // links between the bundles, missing parts
+		c.differ(Difference{Kind: BundleLink}, "%s: %s", fault.Where, fault.Message)
+	}
+	return nil
 }
 
 // bundlesBelow returns the bundles below a directory, sorted by name. It skips files whose name
@@ -109,12 +110,24 @@ func (c *check) readBundle(path string) (f *bundleFile, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	ids := idList{digest: sha256.New()}
-	report, err := aivs.Verify(file, aivs.Options{RequireSignature: true, Keys: c.Pinned, Signer: c.signer(), Row: ids.row})
+	var ids []string // of the traces; empty for a row that names none
+	row := func(r *aivs.Row) {
+		if r.ActionType == aivs.ActionOpen || r.ActionType == aivs.ActionSeal {
+			return
+		}
+		var inputs struct {
+			TraceID string `json:"trace_id"`
+		}
+		if json.Unmarshal([]byte(r.InputsJSON), &inputs) != nil {
+			inputs.TraceID = ""
+		}
+		ids = append(ids, inputs.TraceID)
+	}
+	report, err := aivs.Verify(file, aivs.Options{RequireSignature: true, Keys: c.Pinned, Signer: c.signer(), Row: row})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	f = &bundleFile{path: path, sha256: report.SHA256, session: report.SessionID, traces: ids.n, traceIDs: ids.sum()}
+	f = &bundleFile{path: path, sha256: report.SHA256, session: report.SessionID, traces: int64(len(ids)), traceIDs: digestOfIDs(ids)}
 	switch {
 	case !report.Intact:
 		f.fault = fmt.Sprintf("%q: %s", report.Faults[0].Where, report.Faults[0].Message)
@@ -148,29 +161,19 @@ func (c *check) signer() aivs.Signer {
 	}
 }
 
-func (c *check) tellFile(f *bundleFile) error {
+func (c *check) countFile(f *bundleFile) {
 	c.count().Files++
-	if f.fault != "" {
-		return c.differ(Difference{Kind: BundleBad, SessionID: f.session, File: f.path}, "it does not verify: %s", f.fault)
+	if f.fault == "" {
+		c.count().Verified++
+		return
 	}
-	c.count().Verified++
-	return nil
+	c.differ(Difference{Kind: BundleBad, SessionID: f.session, File: f.path}, "it does not verify: %s", f.fault)
 }
 
-// checkCollection checks the links between the bundles, and that no part is missing.
-func (c *check) checkCollection() error {
-	var all []aivs.Located
-	for _, path := range slices.Sorted(maps.Keys(c.files)) {
-		if f := c.files[path]; f.opening != nil {
-			all = append(all, aivs.Located{Path: f.path, Report: &aivs.Report{SHA256: f.sha256, Opening: f.opening}})
-		}
-	}
-	for _, fault := range aivs.CheckCollection(all).Faults {
-		if err := c.differ(Difference{Kind: BundleLink}, "%s: %s", fault.Where, fault.Message); err != nil {
-			return err
-		}
-	}
-	return nil
+// ofFile returns a difference about a bundle of the directory.
+func (c *check) ofFile(kind Kind, path string) Difference {
+	f := c.files[path]
+	return Difference{Kind: kind, AgentID: f.of().AgentID, SessionID: f.session, File: path}
 }
 
 // file returns a bundle of the directory, also one that appeared after the directory was read;
@@ -187,51 +190,15 @@ func (c *check) file(path string) (*bundleFile, error) {
 		return nil, err
 	}
 	c.files[path] = f
-	return f, c.tellFile(f)
+	c.countFile(f)
+	return f, nil
 }
 
-// idList is a list of trace ids of which only the digest is kept.
-type idList struct {
-	n      int64
-	digest hash.Hash
-}
-
-func (l *idList) add(id string) {
-	l.n++
-	var length [8]byte
-	binary.BigEndian.PutUint64(length[:], uint64(len(id)))
-	l.digest.Write(length[:])
-	l.digest.Write([]byte(id))
-}
-
-// row adds the trace id of a row of an audit log.
-func (l *idList) row(r *aivs.Row) {
-	if r.ActionType != aivs.ActionOpen && r.ActionType != aivs.ActionSeal {
-		l.add(traceOf(r))
-	}
-}
-
-// traceOf returns the id of a row's trace, empty where the row has none.
-func traceOf(r *aivs.Row) string {
-	var inputs struct {
-		TraceID string `json:"trace_id"`
-	}
-	if json.Unmarshal([]byte(r.InputsJSON), &inputs) != nil {
-		return ""
-	}
-	return inputs.TraceID
-}
-
-func (l *idList) sum() (d schema.Digest) {
-	copy(d[:], l.digest.Sum(nil))
-	return d
-}
-
-// digestOfIDs returns the digest that idList computes for the ids.
+// digestOfIDs returns a digest of a list of trace ids, so the lists of all bundles need not be kept.
 func digestOfIDs(ids []string) schema.Digest {
-	l := idList{digest: sha256.New()}
+	var list []byte
 	for _, id := range ids {
-		l.add(id)
+		list = append(binary.AppendUvarint(list, uint64(len(id))), id...) // a length
 	}
-	return l.sum()
+	return schema.DigestOf(list)
 }

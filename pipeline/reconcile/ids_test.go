@@ -16,7 +16,7 @@ import (
 
 // A verdict that the database shows under a wrong id is reported, and so is an alert that was
 // published under a wrong id.
-func TestForeignIDsAreNamed(t *testing.T) {
+func TestWrongIDsAreReported(t *testing.T) {
 	s := newSite(t)
 	s.Register(t, pipelinetest.Card("ac", "a"))
 	paid := pipelinetest.EndsInNUL(func(i int) stream.Record {
@@ -32,14 +32,14 @@ func TestForeignIDsAreNamed(t *testing.T) {
 	s.rest(t)
 	summary, found := s.compare(t)
 	if len(found) != 0 || summary.Counts.Alerts != 2 {
-		t.Errorf("%d alerts; told:\n%s", summary.Counts.Alerts, lines(found))
+		t.Errorf("%d alerts; reported:\n%s", summary.Counts.Alerts, lines(found))
 	}
 
 	// The column as it was once defined: it cuts NUL bytes off the digest.
 	s.exec(t, `ALTER TABLE verdicts MODIFY COLUMN verdict_id String ALIAS lower(hex(SHA256(concat(toString(trace_digest), card_digest, engine_version, '\0', profile))))`)
 	s.demand(t, map[reconcile.Kind]string{reconcile.VerdictID: `session "s" trace "paid-`})
 	if _, found := s.compare(t); len(found) != 1 {
-		t.Errorf("told, want the one verdict:\n%s", lines(found))
+		t.Errorf("reported, want the one verdict:\n%s", lines(found))
 	}
 
 	s.exec(t, `ALTER TABLE verdicts MODIFY COLUMN verdict_id String ALIAS lower(hex(SHA256(concat(trace_digest, card_digest, engine_version, '\0', profile))))`)
@@ -57,7 +57,7 @@ func TestForeignIDsAreNamed(t *testing.T) {
 		s.demand(t, map[reconcile.Kind]string{reconcile.AlertID: fmt.Sprintf("%q", alert.ID)})
 	}
 	if _, found := s.compare(t); len(found) != 5 {
-		t.Errorf("told, want the five alerts:\n%s", lines(found))
+		t.Errorf("reported, want the five alerts:\n%s", lines(found))
 	}
 }
 

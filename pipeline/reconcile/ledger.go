@@ -6,14 +6,19 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/events"
+	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/opledger"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/walk"
 	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
@@ -39,152 +44,112 @@ func (c *check) checkLedger(ctx context.Context) error {
 		return err
 	}
 	l := &ledgerCheck{check: c, claimed: map[string]bool{}}
-	if err := l.settle(ctx); err != nil {
+	if l.until, err = c.Client.StreamState(ctx, stream.Ledger); err != nil {
 		return err
 	}
-	if l.rows, err = open(c.Store.OperatorEntries(ctx), placeOfRow); err != nil {
-		return err
-	}
-	defer l.rows.close()
-	source, err := openReader(ctx, c.Client, stream.Ledger, l.until)
+	l.settled, err = c.await(ctx, func() (bool, error) {
+		reached, err := c.Store.LedgerReached(ctx, l.until.Created)
+		return reached >= l.until.LastSequence, err
+	})
 	if err != nil {
 		return err
 	}
-	defer source.close()
-	if l.events, err = open(source.all(ctx), func(m *stream.Message) place { return place{sequence: m.Sequence} }); err != nil {
-		return err
+	if !l.settled {
+		c.skip("ledger: its newest events are not in the database yet: is the exporter running?")
 	}
+	l.rows = open(c, c.Store.OperatorEntries(ctx), func(r *store.LedgerEntry) place { return placeInFiles(r.File, r.Seq) })
+	defer l.rows.close()
+	l.events = open(c, walk.Messages(ctx, c.Client, stream.Ledger, l.until), func(m *stream.Message) place { return place{sequence: m.Sequence} })
 	defer l.events.close()
 	if l.events.head != nil {
 		l.first = l.events.head.Sequence
 	}
-	return l.walk()
-}
-
-// settle waits until the events that the stream holds now are chained and stored.
-func (l *ledgerCheck) settle(ctx context.Context) (err error) {
-	if l.until, err = l.Client.StreamState(ctx, stream.Ledger); err != nil {
+	err = opledger.Walk(c.Ledger, l.entry, func(file string, fault error) {
+		c.differ(Difference{Kind: LedgerBroken, File: file}, "%v", fault)
+	})
+	if err != nil {
 		return err
 	}
-	l.settled, err = l.await(ctx, func() (bool, error) {
-		reached, err := l.Store.LedgerReached(ctx, l.until.Created)
-		return reached >= l.until.LastSequence, err
-	})
-	if err == nil && !l.settled {
-		l.skip("ledger: its newest events are not in the database yet: is the exporter running?")
-	}
-	return err
+	l.rows.rest(l.foreignRow)
+	l.events.rest(l.unchained)
+	l.checkUnclaimed()
+	return nil
 }
 
-// placeOfRow returns a place that orders rows as the files order entries: the number of the file
+// placeInFiles returns a place that orders rows as the files order entries: the number of the file
 // replaces the stream.
-func placeOfRow(r *store.LedgerEntry) place { return placeInFiles(r.File, r.Seq) }
-
 func placeInFiles(file, seq uint64) place {
 	return place{time.Unix(int64(file), 0), seq} // the number of a file
-}
-
-func (l *ledgerCheck) walk() error {
-	var told []error
-	err := opledger.Walk(l.Ledger, l.entry, func(file string, fault error) {
-		told = append(told, l.differ(Difference{Kind: LedgerBroken, File: file}, "%v", fault))
-	})
-	if err = errors.Join(append(told, err)...); err != nil {
-		return err
-	}
-	if err := l.rows.rest(l.foreignRow); err != nil {
-		return err
-	}
-	if err := l.events.rest(l.unchained); err != nil {
-		return err
-	}
-	return l.unclaimed()
 }
 
 // entry compares one entry of the files.
 func (l *ledgerCheck) entry(e *opledger.Placed) error {
 	l.count().LedgerEntries++
-	if err := l.compareRow(e); err != nil || e.Type == ledger.Genesis {
-		return err
+	l.compareRow(e)
+	if e.Type == ledger.Genesis {
+		return l.failed
 	}
 	event, err := e.Event()
 	if err != nil {
-		return nil // the file's fault is reported
+		return l.failed // the file's fault is reported
 	}
-	if err := l.compareEvent(e, &event); err != nil {
-		return err
-	}
+	l.compareEvent(e, &event)
 	switch e.Type {
 	case ledger.Claim:
-		return l.claim(e, &event)
+		l.claim(e, &event)
 	case ledger.Meta:
-		if err := l.announcedKey(e, &event); err != nil {
-			return err
-		}
-		return l.announcedHead(&event)
+		l.announcedKey(e, &event)
+		l.fail(l.announcedHead(&event))
 	}
-	return nil
+	return l.failed
 }
 
 func aboutEntry(kind Kind, e *opledger.Placed) Difference {
 	return Difference{Kind: kind, Sequence: e.Position.Sequence}
 }
 
-func (l *ledgerCheck) compareRow(e *opledger.Placed) error {
-	at := placeInFiles(e.File, e.Seq)
-	if err := l.rows.before(at, l.foreignRow); err != nil {
-		return err
-	}
-	rows, err := l.rows.take(at)
-	if err != nil {
-		return err
-	}
-	if len(rows) == 0 {
-		if !l.settled || e.At.After(l.until.LastReceived) {
-			l.count().UnderWay++
-			return nil
-		}
-		return l.differ(aboutEntry(LedgerRow, e), "entry %d of file %d has no row", e.Seq, e.File)
+func (l *ledgerCheck) compareRow(e *opledger.Placed) {
+	rows := l.rows.take(placeInFiles(e.File, e.Seq), l.foreignRow)
+	switch {
+	case len(rows) > 0:
+	case !l.settled || e.At.After(l.until.LastReceived):
+		l.count().UnderWay++
+	default:
+		l.differ(aboutEntry(LedgerRow, e), "entry %d of file %d has no row", e.Seq, e.File)
 	}
 	for _, r := range rows {
 		l.count().LedgerRows++
 		if r.Type != string(e.Type) || r.Data != string(e.Data) || r.Hash != e.Hash.String() || r.Sequence != e.Position.Sequence || !r.At.Equal(e.At) {
-			if err := l.differ(aboutEntry(LedgerRow, e), "the row of entry %d of file %d is a %s with the hash %.64s, the file has a %s with %s",
-				e.Seq, e.File, r.Type, r.Hash, e.Type, e.Hash); err != nil {
-				return err
-			}
+			l.differ(aboutEntry(LedgerRow, e), "the row of entry %d of file %d is a %s with the hash %.64s, the file has a %s with %s",
+				e.Seq, e.File, r.Type, r.Hash, e.Type, e.Hash)
 		}
 	}
-	return nil
 }
 
-func (l *ledgerCheck) foreignRow(r *store.LedgerEntry) error {
+func (l *ledgerCheck) foreignRow(r *store.LedgerEntry) {
 	l.count().LedgerRows++
-	return l.differ(Difference{Kind: LedgerRow, Sequence: r.Sequence}, "a row says entry %d of file %d is a %s, and no file has it", r.Seq, r.File, r.Type)
+	l.differ(Difference{Kind: LedgerRow, Sequence: r.Sequence}, "a row says entry %d of file %d is a %s, and no file has it", r.Seq, r.File, r.Type)
 }
 
 // compareEvent compares an entry with its message. An entry from an earlier stream, or of an
 // event that the stream no longer holds, has none.
-func (l *ledgerCheck) compareEvent(e *opledger.Placed, event *opledger.Event) error {
+func (l *ledgerCheck) compareEvent(e *opledger.Placed, event *opledger.Event) {
 	if !event.Stream.Equal(l.until.Created) || event.Sequence < l.first || event.Sequence > l.until.LastSequence {
-		return nil
+		return
 	}
-	at := place{sequence: event.Sequence}
-	if err := l.events.before(at, l.unchained); err != nil {
-		return err
-	}
-	messages, err := l.events.take(at)
-	if err != nil {
-		return err
-	}
+	messages := l.events.take(place{sequence: event.Sequence}, l.unchained)
 	if len(messages) == 0 {
-		return l.differ(aboutEntry(LedgerEvent, e), "entry %d of file %d is of an event that the stream does not hold there", e.Seq, e.File)
+		l.differ(aboutEntry(LedgerEvent, e), "entry %d of file %d is of an event that the stream does not hold there", e.Seq, e.File)
+		return
 	}
 	l.count().LedgerEvents++
-	if said, err := eventOf(messages[0], event.Stream); err != nil || !sameEvent(said, event) {
-		return l.differ(aboutEntry(LedgerEvent, e), "entry %d of file %d does not say what its event says", e.Seq, e.File)
+	said, err := eventOf(messages[0], event.Stream)
+	if err == nil {
+		said.Data, err = ledger.Canonical(said.Data)
 	}
-	return nil
+	if err != nil || said.Type != event.Type || said.ID != event.ID || !said.Received.Equal(event.Received) || !bytes.Equal(said.Data, event.Data) {
+		l.differ(aboutEntry(LedgerEvent, e), "entry %d of file %d differs from its event", e.Seq, e.File)
+	}
 }
 
 func eventOf(m *stream.Message, created time.Time) (*opledger.Event, error) {
@@ -196,31 +161,26 @@ func eventOf(m *stream.Message, created time.Time) (*opledger.Event, error) {
 	return event, event.Check()
 }
 
-func sameEvent(a, b *opledger.Event) bool {
-	data, err := ledger.Canonical(a.Data)
-	return err == nil && a.Type == b.Type && a.ID == b.ID && a.Received.Equal(b.Received) && bytes.Equal(data, b.Data)
-}
-
 // unchained reports a message without an entry.
-func (l *ledgerCheck) unchained(m *stream.Message) error {
+func (l *ledgerCheck) unchained(m *stream.Message) {
 	l.count().LedgerEvents++
 	event, err := eventOf(m, l.until.Created)
-	if err != nil {
-		return nil // it is no event: nobody chains it
-	}
-	if !l.settled {
+	switch {
+	case err != nil: // it is not an event, so it is never chained
+	case !l.settled:
 		l.count().UnderWay++
-		return nil
+	default:
+		l.differ(Difference{Kind: LedgerEvent, Sequence: m.Sequence}, "event %s %q of the stream is not in the ledger", event.Type, event.ID)
 	}
-	return l.differ(Difference{Kind: LedgerEvent, Sequence: m.Sequence}, "event %s %q of the stream is not in the ledger", event.Type, event.ID)
 }
 
 // claim compares a CLAIM with the bundle's row.
-func (l *ledgerCheck) claim(e *opledger.Placed, event *opledger.Event) error {
+func (l *ledgerCheck) claim(e *opledger.Placed, event *opledger.Event) {
 	l.count().Claims++
 	var claim events.Claim
 	if err := json.Unmarshal(event.Data, &claim); err != nil {
-		return l.differ(aboutEntry(ClaimForeign, e), "entry %d of file %d claims no bundle: %v", e.Seq, e.File, err)
+		l.differ(aboutEntry(ClaimForeign, e), "entry %d of file %d does not claim a bundle: %v", e.Seq, e.File, err)
+		return
 	}
 	d := Difference{Kind: ClaimForeign, AgentID: claim.AgentID, SessionID: claim.SessionID, Part: claim.Part, File: claim.File, Sequence: e.Position.Sequence}
 	row := l.recorded[claim.SHA256]
@@ -228,37 +188,77 @@ func (l *ledgerCheck) claim(e *opledger.Placed, event *opledger.Event) error {
 	case row == nil && e.At.After(l.summary.StartedAt):
 		l.count().UnderWay++
 	case row == nil:
-		return l.differ(d, "bundle %.64s is claimed, and there is no row of it", claim.SHA256)
+		l.differ(d, "bundle %.64s is claimed, and has no row", claim.SHA256)
+		return
 	case row.Shown() != claim.Shown():
-		return l.differ(d, "bundle %s is recorded as part %d of session %q of agent %q in %q", claim.SHA256, row.Part, row.SessionID, row.AgentID, row.File)
+		l.differ(d, "bundle %s is recorded as part %d of session %q of agent %q in %q", claim.SHA256, row.Part, row.SessionID, row.AgentID, row.File)
+		return
 	}
 	l.claimed[claim.SHA256] = true
+}
+
+// checkUnclaimed reports bundles without a CLAIM entry.
+func (l *ledgerCheck) checkUnclaimed() {
+	if !l.settled {
+		return
+	}
+	for _, row := range slices.SortedFunc(maps.Values(l.recorded), func(a, b *events.Claim) int {
+		return cmp.Or(cmp.Compare(a.AgentID, b.AgentID), cmp.Compare(a.SessionID, b.SessionID), cmp.Compare(a.Part, b.Part), cmp.Compare(a.SHA256, b.SHA256))
+	}) {
+		switch {
+		case l.claimed[row.SHA256]:
+		case row.Part > l.sessionOf(row.AgentID, row.SessionID).settled():
+			l.count().UnderWay++
+		default:
+			l.differ(Difference{Kind: ClaimMissing, AgentID: row.AgentID, SessionID: row.SessionID, Part: row.Part, File: row.File},
+				"no entry of the ledger claims bundle %s", row.SHA256)
+		}
+	}
+}
+
+// readKeys reads the key list and checks all its lines.
+func (c *check) readKeys(context.Context) error {
+	if c.KeyList == "" {
+		return nil
+	}
+	ring, err := keystore.ReadList(c.KeyList)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		c.differ(Difference{Kind: KeyListBroken, File: keystore.ListName}, "%v", err)
+	default:
+		c.keys, c.count().Keys = ring, uint64(len(ring.Keys()))
+	}
 	return nil
 }
 
-// unclaimed reports bundles without a CLAIM entry.
-func (l *ledgerCheck) unclaimed() error {
-	if !l.settled {
-		return nil
+// announcedKey compares the key that an entry of the ledger announces with the list. A key of any
+// purpose is on the list before the entry is written, and stays on it.
+func (l *ledgerCheck) announcedKey(e *opledger.Placed, event *opledger.Event) {
+	var said events.SigningKey
+	if json.Unmarshal(event.Data, &said) != nil || said.Kind != events.KindSigningKey {
+		return
 	}
-	var missing []*events.Claim
-	for sha256, row := range l.recorded {
-		if !l.claimed[sha256] {
-			missing = append(missing, row)
+	if e.At.After(l.summary.StartedAt) { // the list was read before
+		l.count().UnderWay++
+		return
+	}
+	d := aboutEntry(KeyUnlisted, e)
+	d.File = keystore.ListName
+	if l.keys == nil {
+		if l.summary.ByKind[KeyListBroken] == 0 && l.KeyList != "" {
+			l.differ(d, "the ledger announces the %s key %s, and there is no key list", said.Purpose, said.KeyID)
 		}
+		return
 	}
-	slices.SortFunc(missing, func(a, b *events.Claim) int {
-		return cmp.Or(cmp.Compare(a.AgentID, b.AgentID), cmp.Compare(a.SessionID, b.SessionID), cmp.Compare(a.Part, b.Part), cmp.Compare(a.SHA256, b.SHA256))
-	})
-	for _, row := range missing {
-		if row.Part > l.sessionOf(row.AgentID, row.SessionID).settled() {
-			l.count().UnderWay++
+	for _, key := range l.keys.Keys() {
+		if key.KeyID != said.KeyID {
 			continue
 		}
-		d := Difference{Kind: ClaimMissing, AgentID: row.AgentID, SessionID: row.SessionID, Part: row.Part, File: row.File}
-		if err := l.differ(d, "no entry of the ledger claims bundle %s", row.SHA256); err != nil {
-			return err
+		if string(key.Purpose) != said.Purpose || !strings.EqualFold(key.PublicKey, said.PublicKey) {
+			l.differ(d, "the ledger announces key %s for %s, the key list has it for %s", said.KeyID, said.Purpose, key.Purpose)
 		}
+		return
 	}
-	return nil
+	l.differ(d, "the ledger announces the %s key %s, and the key list does not contain it", said.Purpose, said.KeyID)
 }

@@ -15,12 +15,12 @@ import (
 // many wait for the other side as the verifier had in a batch.
 type receiptCheck struct {
 	*traceCheck
-	source   *reader
-	began    time.Time                 // when the oldest receipt that the stream still holds was written
-	waiting  map[uint64]expected       // messages without a receipt yet, by sequence
-	early    map[uint64]schema.Receipt // receipts whose messages come later
-	through  uint64                    // messages up to this sequence were passed to expect
-	again    []schema.Receipt          // receipts of messages that already had one, or that the stream does not hold
+	next     func() ([]stream.Message, error, bool) // of stream RECEIPTS
+	began    time.Time                              // when the oldest receipt that the stream still holds was written
+	waiting  map[uint64]expected                    // messages without a receipt yet, by sequence
+	early    map[uint64]schema.Receipt              // receipts whose messages come later
+	through  uint64                                 // messages up to this sequence were passed to expect
+	again    []schema.Receipt                       // receipts of messages that already had one, or that the stream does not hold
 	receipts []schema.Receipt
 }
 
@@ -35,35 +35,28 @@ func (e *expected) agrees(r *schema.Receipt) bool {
 	return e.AgentID == r.AgentID && e.SessionID == r.SessionID && e.Digest == r.Digest && e.eventTime.Equal(r.EventTime) && e.end == r.End
 }
 
-func (t *traceCheck) openReceipts(ctx context.Context) (*receiptCheck, error) {
-	source, err := openReader(ctx, t.Client, stream.Receipts, t.horizon.receipts)
-	return &receiptCheck{traceCheck: t, source: source, waiting: map[uint64]expected{}, early: map[uint64]schema.Receipt{}}, err
-}
-
 // expect records that a message should have a receipt.
-func (r *receiptCheck) expect(about *message, trace *schema.Trace) error {
+func (r *receiptCheck) expect(about *message, trace *schema.Trace) {
 	r.through = about.Sequence
 	e := expected{message: *about, eventTime: trace.Timestamp, end: trace.Context.SessionEnd}
 	if receipt, ok := r.early[about.Sequence]; ok {
 		delete(r.early, about.Sequence)
-		return r.compare(&e, &receipt)
+		r.compare(&e, &receipt)
+		return
 	}
 	r.waiting[about.Sequence] = e
-	return nil
 }
 
 // advance reads receipts until they have reached the messages.
 func (r *receiptCheck) advance(ctx context.Context, through uint64) error {
 	r.through = through
 	for highest := uint64(0); highest < through; {
-		messages, err := r.source.next(ctx)
-		if err != nil || len(messages) == 0 {
+		messages, err, more := r.next()
+		if err != nil || !more {
 			return err
 		}
 		for i := range messages {
-			if err := r.take(&messages[i], &highest); err != nil {
-				return err
-			}
+			highest = max(highest, r.take(&messages[i]))
 		}
 		if len(r.again) >= lookAtOnce {
 			if err := r.lookForRepeated(ctx); err != nil {
@@ -74,46 +67,39 @@ func (r *receiptCheck) advance(ctx context.Context, through uint64) error {
 	return nil
 }
 
-// take processes the receipts of one message.
-func (r *receiptCheck) take(m *stream.Message, highest *uint64) (err error) {
+// take processes the receipts of one message, and returns the highest sequence among them.
+func (r *receiptCheck) take(m *stream.Message) (highest uint64) {
 	if r.began.IsZero() {
 		r.began = m.Received
 	}
+	var err error
 	if r.receipts, _, err = wire.DecodeReceipts(m.Data, r.receipts[:0]); err != nil {
-		return r.differ(Difference{Kind: ReceiptForeign, Sequence: m.Sequence}, "a message of stream RECEIPTS is none: %v", err)
+		r.differ(Difference{Kind: ReceiptForeign, Sequence: m.Sequence}, "a message of stream RECEIPTS cannot be decoded: %v", err)
+		return 0
 	}
-	for i := range r.receipts {
-		receipt := r.receipts[i]
-		*highest = max(*highest, receipt.Sequence)
-		if err := r.receipt(&receipt); err != nil {
-			return err
+	for _, receipt := range r.receipts {
+		highest = max(highest, receipt.Sequence)
+		r.count().Receipts++
+		e, waits := r.waiting[receipt.Sequence]
+		_, met := r.early[receipt.Sequence]
+		switch {
+		case waits:
+			delete(r.waiting, receipt.Sequence)
+			r.compare(&e, &receipt)
+		case receipt.Sequence < r.first: // its message was removed
+		case receipt.Sequence > r.through && !met:
+			r.early[receipt.Sequence] = receipt
+		default:
+			r.again = append(r.again, receipt)
 		}
 	}
-	return nil
+	return highest
 }
 
-func (r *receiptCheck) receipt(receipt *schema.Receipt) error {
-	r.count().Receipts++
-	e, waits := r.waiting[receipt.Sequence]
-	_, met := r.early[receipt.Sequence]
-	switch {
-	case waits:
-		delete(r.waiting, receipt.Sequence)
-		return r.compare(&e, receipt)
-	case receipt.Sequence < r.first: // its message was removed
-	case receipt.Sequence > r.through && !met:
-		r.early[receipt.Sequence] = *receipt
-	default:
-		r.again = append(r.again, *receipt)
+func (r *receiptCheck) compare(e *expected, receipt *schema.Receipt) {
+	if !e.agrees(receipt) {
+		r.differ(e.difference(ReceiptChanged), "its receipt is of %s in session %q of agent %q", receipt.Digest, receipt.SessionID, receipt.AgentID)
 	}
-	return nil
-}
-
-func (r *receiptCheck) compare(e *expected, receipt *schema.Receipt) error {
-	if e.agrees(receipt) {
-		return nil
-	}
-	return r.differ(e.difference(ReceiptChanged), "it is receipted as %s of session %q of agent %q", receipt.Digest, receipt.SessionID, receipt.AgentID)
 }
 
 // lookForRepeated compares second receipts with the rows: the verifier judged the messages again.
@@ -128,24 +114,24 @@ func (r *receiptCheck) lookForRepeated(ctx context.Context) error {
 	}
 	for i := range r.again {
 		receipt := &r.again[i]
-		about := message{AgentID: receipt.AgentID, SessionID: receipt.SessionID, Sequence: receipt.Sequence}
 		row := rows[receipt.Digest]
 		switch {
 		case row == nil && r.expired(receipt.AgentID, receipt.EventTime):
 			r.count().Expired++
 		case row == nil:
-			err = r.differ(about.difference(ReceiptForeign), "a trace %s is receipted that is not stored", receipt.Digest)
+			r.differ(aboutReceipt(ReceiptForeign, receipt), "a receipt of trace %s, which is not stored", receipt.Digest)
 		case !(&expected{message: *of(row), eventTime: row.EventTime, end: row.SessionEnd}).agrees(receipt):
-			err = r.differ(about.difference(ReceiptChanged), "trace %q of session %q is receipted again, as another", row.TraceID, row.SessionID)
+			r.differ(aboutReceipt(ReceiptChanged, receipt), "a second receipt of trace %q of session %q differs from its row", row.TraceID, row.SessionID)
 		default:
 			r.count().Repeated++
-		}
-		if err != nil {
-			return err
 		}
 	}
 	r.again = r.again[:0]
 	return nil
+}
+
+func aboutReceipt(kind Kind, r *schema.Receipt) Difference {
+	return Difference{Kind: kind, AgentID: r.AgentID, SessionID: r.SessionID, Sequence: r.Sequence}
 }
 
 // finish reports what is left on either side.
@@ -164,17 +150,12 @@ func (r *receiptCheck) finish(ctx context.Context) error {
 		case removed && e.Received.Before(r.began):
 			r.count().Expired++
 		default:
-			if err := r.differ(e.difference(ReceiptMissing), "the verifier has acknowledged the message and left no receipt"); err != nil {
-				return err
-			}
+			r.differ(e.difference(ReceiptMissing), "the verifier has acknowledged the message, and it has no receipt")
 		}
 	}
 	for _, sequence := range slices.Sorted(maps.Keys(r.early)) {
 		receipt := r.early[sequence]
-		about := message{AgentID: receipt.AgentID, SessionID: receipt.SessionID, Sequence: receipt.Sequence}
-		if err := r.differ(about.difference(ReceiptForeign), "the stream has no such message"); err != nil {
-			return err
-		}
+		r.differ(aboutReceipt(ReceiptForeign, &receipt), "the stream has no such message")
 	}
 	return nil
 }

@@ -17,7 +17,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/tlog"
+	"github.com/plumbline/plumbline/pipeline/walk"
 )
 
 // Site names the places to compare. An empty directory is out of reach: its contents are not
@@ -41,17 +43,24 @@ type Site struct {
 // Run compares everything. It calls report with each difference. Its error is a failure of the
 // comparison itself.
 func Run(ctx context.Context, site Site, report func(*Difference) error) (*Summary, error) {
-	c := &check{Site: site, report: report, summary: Summary{StartedAt: time.Now().UTC(), ByKind: map[Kind]int{}, Skipped: []string{}}}
+	c := &check{Site: site, report: report, summary: Summary{StartedAt: time.Now().UTC(), ByKind: map[Kind]int{}, Skipped: []string{}},
+		heads: map[string]bool{}}
 	for _, step := range []func(context.Context) error{
 		c.readKeys, c.readHorizon, c.readCards, c.readSeals, c.openLog, c.readFiles,
 		c.checkTraces, c.checkAlerts, c.checkBundles, c.checkLedger, c.checkLog, c.checkStamps,
 	} {
-		if err := step(ctx); err != nil {
-			return nil, errors.Join(err, c.close())
+		if c.fail(step(ctx)); c.failed != nil {
+			break
 		}
 	}
+	if c.log != nil {
+		c.fail(c.log.Close())
+	}
+	if c.failed != nil {
+		return nil, c.failed
+	}
 	c.summary.FinishedAt = time.Now().UTC()
-	return &c.summary, c.close()
+	return &c.summary, nil
 }
 
 // check is one comparison. The order of its steps allows it to run while the pipeline works: what
@@ -60,6 +69,7 @@ type check struct {
 	Site
 	report  func(*Difference) error
 	summary Summary
+	failed  error // the first failure; nothing is reported after it, and loops end
 
 	keys     *keyring.Ring // nil: there is no list
 	horizon  horizon
@@ -73,16 +83,85 @@ type check struct {
 }
 
 // differ reports a difference.
-func (c *check) differ(d Difference, format string, args ...any) error {
+func (c *check) differ(d Difference, format string, args ...any) {
+	if c.failed != nil {
+		return
+	}
 	d.What, d.Remedy = fmt.Sprintf(format, args...), remedies[d.Kind]
 	c.summary.Differences++
 	c.summary.ByKind[d.Kind]++
-	return c.report(&d)
+	c.failed = c.report(&d)
+}
+
+// fail records a failure of the comparison. Only the first one counts.
+func (c *check) fail(err error) {
+	if c.failed == nil {
+		c.failed = err
+	}
 }
 
 func (c *check) skip(what string) { c.summary.Skipped = append(c.summary.Skipped, what) }
 
 func (c *check) count() *Counts { return &c.summary.Counts }
+
+// horizon is the progress of all services when the comparison began. Everything up to it has been
+// stored.
+type horizon struct {
+	floor    uint64 // the verifier has acked every message of TRACES up to this sequence
+	traces   stream.State
+	receipts stream.State
+	lettered bool // every dead letter written until then is a row
+
+	measured  [subject.Partitions]uint64 // drift has acked every message of the partition up to this sequence
+	measuring bool                       // drift has acked at least one message
+}
+
+func (c *check) readHorizon(ctx context.Context) error {
+	floor, states, err := walk.Verified(ctx, c.Client, stream.Traces, stream.Receipts, stream.DeadLetters)
+	if err != nil {
+		return err
+	}
+	h, letters := &c.horizon, states[2]
+	h.floor, h.traces, h.receipts = floor, states[0], states[1]
+	if c.Now.IsZero() {
+		c.Now = h.traces.Now
+	}
+	if h.measured, err = walk.Measured(ctx, c.Client); err != nil {
+		return err
+	}
+	h.measuring = h.measured != [subject.Partitions]uint64{}
+	h.lettered, err = c.await(ctx, func() (bool, error) {
+		progress, err := c.Client.ConsumerProgress(ctx, stream.DeadLetters, stream.DeadLetterConsumer)
+		return progress.AckFloor >= letters.LastSequence, err
+	})
+	if err == nil && !h.lettered {
+		c.skip("dead letters that are not in the database yet: is the verifier running?")
+	}
+	return err
+}
+
+// patience is how long a step waits for work in progress.
+const patience = 10 * time.Second
+
+// await polls holds until it returns true, for at most patience.
+func (c *check) await(ctx context.Context, holds func() (bool, error)) (bool, error) {
+	deadline := time.After(patience)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		done, err := holds()
+		if done || err != nil {
+			return done, err
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			return false, nil
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}
 
 // readCards reads every card, since cards define how long traces are retained.
 func (c *check) readCards(ctx context.Context) error {
@@ -102,13 +181,6 @@ func (c *check) readCards(ctx context.Context) error {
 func (c *check) expired(agentID string, received time.Time) bool {
 	until := c.registry.RetainUntil(agentID, received)
 	return !until.IsZero() && until.Before(c.Now)
-}
-
-func (c *check) close() error {
-	if c.log == nil {
-		return nil
-	}
-	return c.log.Close()
 }
 
 // isDir reports whether path is an existing directory.

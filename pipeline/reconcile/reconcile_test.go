@@ -6,7 +6,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/reconcile"
 )
 
-func TestWhatWasLeftAloneAgrees(t *testing.T) {
+func TestUntouchedDataAgrees(t *testing.T) {
 	s := filled(t)
 	summary, found := s.compare(t)
 	if summary.Differences != 0 || len(found) != 0 || len(summary.Skipped) != 0 {

@@ -12,7 +12,7 @@ import (
 )
 
 // The replays that the remedies recommend repair the differences: afterwards nothing differs.
-func TestReplayPutsRightWhatIsMissing(t *testing.T) {
+func TestReplayRestoresWhatIsMissing(t *testing.T) {
 	s := filled(t)
 	before, _ := s.compare(t)
 	for _, statement := range []string{
@@ -24,7 +24,7 @@ func TestReplayPutsRightWhatIsMissing(t *testing.T) {
 		s.exec(t, "%s", statement)
 	}
 	if _, found := s.compare(t); len(found) < 5 {
-		t.Fatalf("it differs in\n%s", lines(found))
+		t.Fatalf("the differences are\n%s", lines(found))
 	}
 	replay := &verifier.Replay{Client: s.Client, Store: s.Store, Policies: new(messages.Policies), Rules: verifier.DefaultRules(), Log: pipelinetest.Env(t, "replay").Log}
 	summary, err := replay.Run(t.Context())
@@ -37,7 +37,7 @@ func TestReplayPutsRightWhatIsMissing(t *testing.T) {
 	}
 	after, found := s.compare(t)
 	if len(found) != 0 || after.Counts != before.Counts {
-		t.Errorf("it counts %+v\nbefore    %+v, and differs in\n%s", after.Counts, before.Counts, lines(found))
+		t.Errorf("after %+v\nbefore %+v\ndifferences\n%s", after.Counts, before.Counts, lines(found))
 	}
 	if summary, err = replay.Run(t.Context()); err != nil || summary.Written() != 0 || summary.Alerts != 0 {
 		t.Errorf("replayed again %+v, error %v", summary, err)
@@ -46,13 +46,13 @@ func TestReplayPutsRightWhatIsMissing(t *testing.T) {
 
 // Only the beginning is kept of a message that is larger than any trace. It is a dead letter like
 // others.
-func TestLetterOfTooLargeAMessage(t *testing.T) {
+func TestDeadLetterOfAnOversizedMessage(t *testing.T) {
 	s := newSite(t)
 	s.Publish(t, pipelinetest.Record("a", bytes.Repeat([]byte("x"), schema.MaxTraceBytes+1)))
 	s.rest(t)
 	summary, found := s.compare(t)
 	if len(found) != 0 || summary.Counts.DeadLetters != 1 {
-		t.Errorf("it counts %+v, and differs in\n%s", summary.Counts, lines(found))
+		t.Errorf("counts %+v, differences\n%s", summary.Counts, lines(found))
 	}
 	replay := &verifier.Replay{Client: s.Client, Store: s.Store, Policies: new(messages.Policies), Rules: verifier.DefaultRules(), Log: pipelinetest.Env(t, "replay").Log}
 	if replayed, err := replay.Run(t.Context()); err != nil || replayed.DeadLetters != 1 || replayed.Written() != 0 {

@@ -25,20 +25,20 @@ func TestExpiredRowsAreNotMissing(t *testing.T) {
 	s.now = time.Now().Add(91 * 24 * time.Hour)
 	summary, found := s.compare(t)
 	if len(found) != 0 || summary.Counts.Expired != 3 {
-		t.Errorf("%d are expired, want 3; told:\n%s", summary.Counts.Expired, lines(found))
+		t.Errorf("%d are expired, want 3; reported:\n%s", summary.Counts.Expired, lines(found))
 	}
 }
 
 // Rows whose messages the stream's limits have removed are compared with their own digests, and
 // with the bundles that contain them.
-func TestWhatTheStreamNoLongerHolds(t *testing.T) {
+func TestRowsWhoseMessagesAreRemoved(t *testing.T) {
 	s := filled(t)
 	s.now = time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC) // a day after the traces' own time
 	s.limit(t, stream.Traces, 1)
 	s.limit(t, stream.Receipts, 1)
 	summary, found := s.compare(t)
 	if want := uint64(sealedTraces + 1); len(found) != 0 || summary.Counts.Unstreamed != want || summary.Counts.Messages != 1 {
-		t.Errorf("compared %+v, want %d beyond the stream; told:\n%s", summary.Counts, want, lines(found))
+		t.Errorf("compared %+v, want %d beyond the stream; reported:\n%s", summary.Counts, want, lines(found))
 	}
 	s.exec(t, "ALTER TABLE traces UPDATE raw = replaceOne(raw, 'search', 'delete') WHERE trace_id = 'open-1'")
 	s.exec(t, "ALTER TABLE traces DELETE WHERE trace_id = 'y-2'")
@@ -69,7 +69,7 @@ func (s *site) limit(t *testing.T, name string, messages int64) {
 	if _, err := js.UpdateStream(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	pipelinetest.Await(t, "older messages gone", func() bool {
+	pipelinetest.Await(t, "older messages to be removed", func() bool {
 		state, err := s.Client.StreamState(t.Context(), name)
 		return err == nil && state.Messages == uint64(messages)
 	})
@@ -77,7 +77,7 @@ func (s *site) limit(t *testing.T, name string, messages int64) {
 
 // A message that was acked, and neither stored nor receipted, is reported as missing in both
 // places.
-func TestLostMessageIsNamed(t *testing.T) {
+func TestLostMessageIsReported(t *testing.T) {
 	s := &site{Rig: pipelinetest.New(t), dir: t.TempDir()}
 	s.Register(t, pipelinetest.Card("ac", "a"))
 	s.export(t, true)
@@ -102,12 +102,12 @@ func TestLostMessageIsNamed(t *testing.T) {
 		_, err := os.Stat(s.path("keys", keystore.ListName))
 		return err == nil
 	})
-	s.restBesidesDrift(t)
+	s.restWithoutDrift(t)
 	s.demand(t, map[reconcile.Kind]string{reconcile.RowMissing: `trace "lost" sequence 1`, reconcile.ReceiptMissing: `trace "lost" sequence 1`})
 }
 
 // A bundle that was sealed while no log was configured is reported if there is a log.
-func TestBundleSealedBesideTheLogIsNamed(t *testing.T) {
+func TestBundleMissingFromTheLogIsReported(t *testing.T) {
 	s := newSite(t)
 	s.Register(t, pipelinetest.Card("ac", "a"))
 	s.Publish(t, trace("x-1", "x", 1))
@@ -121,7 +121,7 @@ func TestBundleSealedBesideTheLogIsNamed(t *testing.T) {
 }
 
 // A test causes every kind of difference.
-func TestEveryKindIsPlanted(t *testing.T) {
+func TestEveryKindHasATest(t *testing.T) {
 	planted := map[reconcile.Kind]bool{
 		reconcile.ReceiptForeign: true, reconcile.ReceiptChanged: true, reconcile.ReceiptMissing: true,
 		reconcile.SealedRowMissing: true, reconcile.BundleUnlogged: true, reconcile.VerdictID: true, reconcile.AlertID: true,
@@ -135,7 +135,7 @@ func TestEveryKindIsPlanted(t *testing.T) {
 	}
 	for kind := range reconcile.Kinds() {
 		if !planted[kind] {
-			t.Errorf("no test plants %s", kind)
+			t.Errorf("no test causes a difference of kind %s", kind)
 		}
 	}
 }

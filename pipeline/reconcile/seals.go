@@ -70,29 +70,25 @@ func (c *check) readSeals(ctx context.Context) error {
 	c.sessions = map[store.SessionKey]*sealedSession{}
 	watching, done := context.WithCancel(ctx)
 	defer done()
-	var fault error
 	err = bucket.Watch(watching, ">", func(change stream.Change) {
-		ofSession := strings.Contains(change.Key, ".") // keys without a dot hold the exporter's own state
-		if ofSession && !change.Deleted && fault == nil {
-			fault = c.takeSeal(&change)
+		if !strings.Contains(change.Key, ".") || change.Deleted { // keys without a dot hold the exporter's own state
+			return
 		}
+		key, err := sessionOf(change.Key)
+		if err != nil {
+			c.differ(Difference{Kind: SealDiffers}, "key %q of bucket seals does not name a session: %v", change.Key, err)
+			return
+		}
+		s, err := sealedSessionOf(change.Value)
+		if err != nil {
+			c.differ(Difference{Kind: SealDiffers, AgentID: key.AgentID, SessionID: key.SessionID}, "%v", err)
+			return
+		}
+		c.sessions[key] = s
 	}, done)
 	if err != nil && (!errors.Is(err, context.Canceled) || ctx.Err() != nil) {
 		return fmt.Errorf("read the seals: %w", err)
 	}
-	return fault
-}
-
-func (c *check) takeSeal(change *stream.Change) error {
-	key, err := sessionOf(change.Key)
-	if err != nil {
-		return c.differ(Difference{Kind: SealDiffers}, "key %q of bucket seals names no session: %v", change.Key, err)
-	}
-	s, err := sealedSessionOf(change.Value)
-	if err != nil {
-		return c.differ(Difference{Kind: SealDiffers, AgentID: key.AgentID, SessionID: key.SessionID}, "%v", err)
-	}
-	c.sessions[key] = s
 	return nil
 }
 

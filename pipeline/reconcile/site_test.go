@@ -120,32 +120,32 @@ func (s *site) end(t testing.TB, session string, bundles uint64) {
 // rest waits until all traces are judged, measured and chained, and stops the stages.
 func (s *site) rest(t testing.TB) {
 	t.Helper()
-	s.settle(t, stream.DriftConsumer(subject.Partition("a")))
-	s.restBesidesDrift(t)
+	s.awaitAcks(t, stream.DriftConsumer(subject.Partition("a")))
+	s.restWithoutDrift(t)
 }
 
-// settle waits until a consumer has acked every trace.
-func (s *site) settle(t testing.TB, consumer string) {
+// awaitAcks waits until a consumer has acked every trace.
+func (s *site) awaitAcks(t testing.TB, consumer string) {
 	t.Helper()
 	traces, err := s.Client.StreamState(t.Context(), stream.Traces)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pipelinetest.Await(t, consumer+" at rest", func() bool {
+	pipelinetest.Await(t, consumer+" to ack every trace", func() bool {
 		progress, err := s.Client.ConsumerProgress(t.Context(), stream.Traces, consumer)
 		return err == nil && progress.AckFloor == traces.LastSequence
 	})
 }
 
-func (s *site) restBesidesDrift(t testing.TB) {
+func (s *site) restWithoutDrift(t testing.TB) {
 	t.Helper()
-	s.settle(t, stream.VerifierConsumer)
+	s.awaitAcks(t, stream.VerifierConsumer)
 	pipelinetest.Await(t, "the dead letters stored", func() bool {
 		state, err := s.Client.StreamState(t.Context(), stream.DeadLetters)
 		progress, err2 := s.Client.ConsumerProgress(t.Context(), stream.DeadLetters, stream.DeadLetterConsumer)
 		return errors.Join(err, err2) == nil && progress.AckFloor == state.LastSequence
 	})
-	pipelinetest.Await(t, "the ledger at rest", func() bool {
+	pipelinetest.Await(t, "the ledger to contain every event", func() bool {
 		state, err := s.Client.StreamState(t.Context(), stream.Ledger)
 		if err != nil {
 			return false

@@ -69,10 +69,12 @@ func (c *check) checkStamps(context.Context) error {
 			unchecked++
 			continue
 		}
-		if kind, fault := f.stamp.fault(); fault != nil {
-			if err := c.differ(c.beside(kind, path), "%v", fault); err != nil {
-				return err
-			}
+		if f.stamp.bad != nil {
+			c.differ(c.ofFile(StampBad, path), "%v", f.stamp.bad)
+			continue
+		}
+		if f.stamp.late != nil {
+			c.differ(c.ofFile(StampLate, path), "%v", f.stamp.late)
 			continue
 		}
 		c.count().Stamps++
@@ -81,19 +83,12 @@ func (c *check) checkStamps(context.Context) error {
 		}
 	}
 	if unchecked > 0 {
-		c.skip(fmt.Sprintf("time stamps: there are %d, and no certificate says whose are believed", unchecked))
+		c.skip(fmt.Sprintf("time stamps: there are %d, and no certificate of a trusted authority was given", unchecked))
 	}
 	if began.IsZero() {
 		return nil
 	}
 	return c.checkUnstamped(began)
-}
-
-func (s *stamp) fault() (Kind, error) {
-	if s.bad != nil {
-		return StampBad, s.bad
-	}
-	return StampLate, s.late
 }
 
 // checkUnstamped reports bundles without a stamp that were sealed after the first stamped bundle
@@ -118,9 +113,7 @@ func (c *check) checkUnstamped(began time.Time) error {
 		case !errors.Is(err, fs.ErrNotExist):
 			return err
 		default:
-			if err := c.differ(c.beside(StampMissing, path), "there is no time stamp beside the bundle, and it does not wait for one"); err != nil {
-				return err
-			}
+			c.differ(c.ofFile(StampMissing, path), "there is no time stamp next to the bundle, and the bundle does not wait for one")
 		}
 	}
 	return nil

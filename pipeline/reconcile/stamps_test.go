@@ -37,7 +37,7 @@ func (s *site) endedKey(t *testing.T) (*keystore.Opened, time.Time) {
 
 // Time stamps are checked against their bundles and the periods of the keys: an attacker with a
 // stolen key that has ended gets a stamp of today for a bundle with a forged date.
-func TestDamagedStampsAreNamed(t *testing.T) {
+func TestDamagedStampsAreReported(t *testing.T) {
 	authority := anchortest.New(t)
 	server := httptest.NewServer(authority)
 	t.Cleanup(server.Close)
@@ -60,7 +60,7 @@ func TestDamagedStampsAreNamed(t *testing.T) {
 		})
 	}
 	if summary, found := s.compare(t); summary.Counts.Stamps != 3 || len(found) != 0 {
-		t.Errorf("%d stamps, want 3; told:\n%s", summary.Counts.Stamps, lines(found))
+		t.Errorf("%d stamps, want 3; reported:\n%s", summary.Counts.Stamps, lines(found))
 	}
 	s.kept = s.dir
 	restore := func() {
@@ -89,7 +89,7 @@ func TestDamagedStampsAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if summary, found := s.compare(t); len(found) != 0 || summary.Counts.UnderWay == 0 {
-		t.Errorf("a bundle that waits: %+v, told:\n%s", summary.Counts, lines(found))
+		t.Errorf("a bundle that waits: %+v, reported:\n%s", summary.Counts, lines(found))
 	}
 
 	restore()
@@ -113,10 +113,10 @@ func TestDamagedStampsAreNamed(t *testing.T) {
 	}
 	s.write(t, s.path("bundles", "a", "forged.tar.gz"), forged.Bytes)
 	s.write(t, s.path("bundles", "a", "forged.tar.gz"+anchor.TimestampSuffix), reply)
-	s.demand(t, map[reconcile.Kind]string{reconcile.StampLate: `session "z" file "a/forged.tar.gz": time stamp: it is of`, reconcile.BundleUnrecorded: `session "z"`})
+	s.demand(t, map[reconcile.Kind]string{reconcile.StampLate: `session "z" file "a/forged.tar.gz": time stamp: its time is`, reconcile.BundleUnrecorded: `session "z"`})
 
 	s.authorities = nil
-	if summary, found := s.compare(t); len(found) != 1 || len(summary.Skipped) != 1 || summary.Skipped[0] != "time stamps: there are 4, and no certificate says whose are believed" {
-		t.Errorf("nobody is believed: skipped %q, told:\n%s", summary.Skipped, lines(found))
+	if summary, found := s.compare(t); len(found) != 1 || len(summary.Skipped) != 1 || summary.Skipped[0] != "time stamps: there are 4, and no certificate of a trusted authority was given" {
+		t.Errorf("without a trusted authority: skipped %q, reported:\n%s", summary.Skipped, lines(found))
 	}
 }

@@ -56,18 +56,18 @@ var damages = []damage{
 	{"a row that nobody published, in the place of another",
 		statement(copyRow, "'forged'", "CAST(SHA256(replaceOne(raw, 'open-1', 'forged')), 'FixedString(32)')", "received_at", "stream_sequence", "replaceOne(raw, 'open-1', 'forged')", "open-1"),
 		map[reconcile.Kind]string{reconcile.RowForeign: `trace "forged" sequence 3`}},
-	{"a row that says it came by a stream of the future",
+	{"a row of a stream of the future",
 		statement("ALTER TABLE traces UPDATE stream_created = stream_created + INTERVAL 1 DAY WHERE trace_id = 'open-1'"),
 		map[reconcile.Kind]string{reconcile.RowForeign: `trace "open-1"`, reconcile.ColumnsChanged: `trace "open-1"`}},
 	{"a row moved to another session",
 		statement("ALTER TABLE traces UPDATE session_id = 'elsewhere' WHERE trace_id = 'open-1'"),
 		map[reconcile.Kind]string{reconcile.ColumnsChanged: `session "open" trace "open-1" sequence 3: the columns (agent "a", session "elsewhere"`}},
-	{"a row said to be received at another time",
+	{"a row with another partition",
 		statement("ALTER TABLE traces UPDATE stream_partition = stream_partition + 1 WHERE trace_id = 'open-1'"),
-		map[reconcile.Kind]string{reconcile.ColumnsChanged: `trace "open-1" sequence 3: the row says received`}},
+		map[reconcile.Kind]string{reconcile.ColumnsChanged: `trace "open-1" sequence 3: the row was received`}},
 	{"a row removed",
 		statement("ALTER TABLE traces DELETE WHERE trace_id = 'x-3'"),
-		map[reconcile.Kind]string{reconcile.RowMissing: `agent "a" session "x" trace "x-3" sequence 4: the message is neither a row nor a dead letter`}},
+		map[reconcile.Kind]string{reconcile.RowMissing: `agent "a" session "x" trace "x-3" sequence 4: the message has neither a row nor a dead letter`}},
 	{"a verdict removed",
 		statement("ALTER TABLE verdicts DELETE WHERE trace_id = 'y-2'"),
 		map[reconcile.Kind]string{reconcile.VerdictMissing: `session "y" trace "y-2" sequence 6`}},
@@ -82,14 +82,14 @@ var damages = []damage{
 		map[reconcile.Kind]string{reconcile.PointForeign: `trace "forged" sequence 6: the message at this place is trace "y-2" of agent "a"`}},
 	{"a drift point at the place of a dead letter",
 		statement("INSERT INTO drift_points SELECT * REPLACE(unhex(repeat('ab', 32)) AS trace_digest, 9 AS stream_sequence) FROM kept_drift_points WHERE kept_drift_points.trace_id = 'y-2'"),
-		map[reconcile.Kind]string{reconcile.PointForeign: `sequence 9: its message is no valid trace`}},
+		map[reconcile.Kind]string{reconcile.PointForeign: `sequence 9: its message is not a valid trace`}},
 	{"a dead letter removed",
 		statement("ALTER TABLE dead_letters DELETE WHERE 1"),
 		map[reconcile.Kind]string{reconcile.LetterMissing: `agent "a" sequence 9`}},
 	{"the bytes of a dead letter changed",
 		statement("ALTER TABLE dead_letters UPDATE raw = '{}' WHERE 1"),
 		map[reconcile.Kind]string{reconcile.LetterChanged: `sequence 9`}},
-	{"a trace made a dead letter, too",
+	{"a dead letter of a stored trace",
 		statement("INSERT INTO dead_letters (event_hour, tenant, stage, origin_created, origin_sequence, digest, received_at, reason, raw)" +
 			" SELECT event_hour, tenant, 'verifier', toDateTime64(0, 9, 'UTC'), stream_sequence, digest, received_at, 'invalid_trace', raw FROM traces FINAL WHERE trace_id = 'open-1'"),
 		map[reconcile.Kind]string{reconcile.LetterAndRow: `trace "open-1" sequence 3`}},
@@ -100,7 +100,7 @@ var damages = []damage{
 		map[reconcile.Kind]string{reconcile.BundleMissing: `session "x"`, reconcile.BundleLink: "part 1 is missing", reconcile.LogBundleMissing: `session "x"`}},
 	{"a byte of a bundle changed", func(t *testing.T, s *site) { s.flip(t, s.bundle(t, "y", 1), 300) },
 		map[reconcile.Kind]string{reconcile.BundleBad: `does not verify`, reconcile.BundleChanged: `session "y"`, reconcile.LogBundleMissing: `session "y"`}},
-	{"a bundle of nobody", func(t *testing.T, s *site) {
+	{"a bundle that nobody sealed", func(t *testing.T, s *site) {
 		s.write(t, filepath.Join(s.path("bundles"), "somebody", "aivs_proof_nobody_1.tar.gz"), []byte("no bundle"))
 	}, map[reconcile.Kind]string{reconcile.BundleBad: `somebody`, reconcile.BundleUnrecorded: `file "somebody/aivs_proof_nobody_1.tar.gz"`}},
 	{"a copy of a bundle under another name", func(t *testing.T, s *site) {
@@ -124,14 +124,14 @@ var damages = []damage{
 		s.changeSeal(t, func(r *seal.Record) { r.SHA256 = strings.Repeat("ab", 32) })
 	},
 		map[reconcile.Kind]string{reconcile.SealDiffers: `session "y"`}},
-	{"a record of a part that is nowhere", func(t *testing.T, s *site) { s.changeSeal(t, func(r *seal.Record) { r.Part = 2 }) },
+	{"a record of a part that does not exist", func(t *testing.T, s *site) { s.changeSeal(t, func(r *seal.Record) { r.Part = 2 }) },
 		map[reconcile.Kind]string{reconcile.SealDiffers: `session "y"`, reconcile.BundleRowMissing: "sealed up to part 2"}},
 
 	{"a line of the ledger changed", func(t *testing.T, s *site) {
 		s.rewrite(t, s.path("ledger", "ledger-000001.jsonl"), `"part":1`, `"part":7`)
-	}, map[reconcile.Kind]string{reconcile.LedgerBroken: `file "ledger-000001.jsonl": seq`, reconcile.LedgerRow: "the row of entry", reconcile.LedgerEvent: "does not say",
+	}, map[reconcile.Kind]string{reconcile.LedgerBroken: `file "ledger-000001.jsonl": seq`, reconcile.LedgerRow: "the row of entry", reconcile.LedgerEvent: "differs from its event",
 		reconcile.ClaimForeign: "is recorded as part 1", reconcile.ClaimMissing: ""}},
-	{"the ledger made anew without a CLAIM", forgeLedger,
+	{"the ledger rewritten without a CLAIM", forgeLedger,
 		map[reconcile.Kind]string{reconcile.ClaimMissing: `session "y"`, reconcile.LedgerEvent: "is not in the ledger", reconcile.LedgerRow: "row"}},
 	{"a row of the ledger changed", statement("ALTER TABLE ledger UPDATE data = '{}' WHERE type = 'CLAIM' AND position(data, '\"y\"') > 0"),
 		map[reconcile.Kind]string{reconcile.LedgerRow: "the row of entry"}},
@@ -151,7 +151,7 @@ var damages = []damage{
 	{"the log rolled back, with proofs of what is left", func(t *testing.T, s *site) { s.relog(t, part{"x", 1}, part{"x", 2}) },
 		map[reconcile.Kind]string{reconcile.LogRolledBack: "by the head that the ledger keeps of it: the log was rolled back: it had 3 leaves and has 2",
 			reconcile.BundleUnlogged: `session "y"`}},
-	{"the log made anew in another order, with its proofs", func(t *testing.T, s *site) { s.relog(t, part{"y", 1}, part{"x", 2}, part{"x", 1}) },
+	{"the log rewritten in another order, with its proofs", func(t *testing.T, s *site) { s.relog(t, part{"y", 1}, part{"x", 2}, part{"x", 1}) },
 		map[reconcile.Kind]string{reconcile.LogRolledBack: "by the head that bucket seals keeps of it: the log was rewritten"}},
 
 	{"a key list that was changed", func(t *testing.T, s *site) {
@@ -171,7 +171,7 @@ var damages = []damage{
 }
 
 // Every change to the pipeline's data is reported, and nothing else is.
-func TestDamageIsNamed(t *testing.T) {
+func TestDamageIsReported(t *testing.T) {
 	s := filled(t)
 	s.keep(t)
 	for _, d := range damages {
@@ -186,14 +186,14 @@ func TestDamageIsNamed(t *testing.T) {
 }
 
 // Traces that drift does not ack are counted, and soon reported as a difference.
-func TestDriftThatStopsIsNamed(t *testing.T) {
+func TestStoppedDriftIsReported(t *testing.T) {
 	s := newSite(t)
 	s.Register(t, pipelinetest.Card("ac", "a"))
 	s.Publish(t, trace("x-1", "x", 1))
-	s.settle(t, stream.DriftConsumer(subject.Partition("a")))
+	s.awaitAcks(t, stream.DriftConsumer(subject.Partition("a")))
 	s.stages[2].Stop(t)
 	s.Publish(t, trace("x-2", "x", 2), trace("x-3", "x", 3))
-	s.restBesidesDrift(t)
+	s.restWithoutDrift(t)
 	summary, _ := s.compare(t)
 	if summary.Counts.Unmeasured != 2 || summary.Differences != 0 {
 		t.Errorf("at first: %+v", summary)
@@ -203,7 +203,7 @@ func TestDriftThatStopsIsNamed(t *testing.T) {
 }
 
 // Receipts that the verifier did not write are reported.
-func TestForgedReceiptsAreNamed(t *testing.T) {
+func TestForgedReceiptsAreReported(t *testing.T) {
 	s := filled(t)
 	s.receipt(t, 77, "x", schema.Digest{7})
 	s.receipt(t, 1, "elsewhere", trace("x-1", "x", 1).Digest)
@@ -220,16 +220,16 @@ func (s *site) demand(t *testing.T, want map[reconcile.Kind]string) {
 	_, found := s.compare(t)
 	for kind, text := range want {
 		if !slices.ContainsFunc(found, func(f reconcile.Difference) bool { return f.Kind == kind && strings.Contains(f.String(), text) }) {
-			t.Errorf("no %s with %q is told", kind, text)
+			t.Errorf("no %s with %q is reported", kind, text)
 		}
 	}
 	for _, f := range found {
 		if _, wanted := want[f.Kind]; !wanted {
-			t.Errorf("told, and not done: %s", &f)
+			t.Errorf("reported without damage: %s", &f)
 		}
 	}
 	if t.Failed() {
-		t.Logf("told:\n%s", lines(found))
+		t.Logf("reported:\n%s", lines(found))
 	}
 }
 

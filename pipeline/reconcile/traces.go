@@ -2,13 +2,15 @@ package reconcile
 
 import (
 	"context"
-	"errors"
+	"iter"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/walk"
 	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -43,15 +45,28 @@ func (m *message) difference(kind Kind) Difference {
 	return Difference{Kind: kind, AgentID: m.AgentID, SessionID: m.SessionID, TraceID: m.TraceID, Sequence: m.Sequence}
 }
 
+// lookAtOnce is how many digests one query looks up.
+const lookAtOnce = 1000
+
 // checkTraces checks the traces. Every message that the verifier has acked is a row, byte for
 // byte, or a dead letter. Each row has a verdict, a receipt and a message. Each trace that drift
 // has acked has a drift point.
-func (c *check) checkTraces(ctx context.Context) (err error) {
+func (c *check) checkTraces(ctx context.Context) error {
 	t := &traceCheck{check: c}
-	defer t.close()
-	if err := t.open(ctx); err != nil {
-		return err
-	}
+	t.rows = open(c, c.Store.AccountedTraces(ctx), func(r *store.AccountedTrace) place { return place{r.StreamCreated, r.Sequence} })
+	defer t.rows.close()
+	t.letters = open(c, c.Store.AccountedLetters(ctx), func(l *store.AccountedLetter) place { return place{sequence: l.OriginSequence} })
+	defer t.letters.close()
+	t.verdicts = open(c, c.Store.JudgedTraces(ctx), func(v *store.JudgedTrace) place { return place{v.StreamCreated, v.Sequence} })
+	defer t.verdicts.close()
+	t.points = &pointCheck{traceCheck: t}
+	t.points.rows = open(c, c.Store.MeasuredTraces(ctx), func(p *store.MeasuredTrace) place { return place{p.StreamCreated, p.Sequence} })
+	defer t.points.rows.close()
+	t.receipts = &receiptCheck{traceCheck: t, waiting: map[uint64]expected{}, early: map[uint64]schema.Receipt{}}
+	var end func()
+	t.receipts.next, end = iter.Pull2(walk.Slices(ctx, c.Client, stream.ConsumerConfig{Stream: stream.Receipts}, c.horizon.receipts, 0))
+	defer end()
+
 	// The rows were queried before this state is read, so the stream holds all their messages
 	// except those that retention removed.
 	state, err := c.Client.StreamState(ctx, stream.Traces)
@@ -59,151 +74,58 @@ func (c *check) checkTraces(ctx context.Context) (err error) {
 		return err
 	}
 	t.first = state.FirstSequence
-	source, err := openReader(ctx, c.Client, stream.Traces, state)
-	if err != nil {
-		return err
-	}
-	defer source.close()
-	if err := t.readAll(ctx, source); err != nil {
-		return err
-	}
-	if err := t.rows.rest(t.unmatched); err != nil {
-		return err
-	}
-	if err := t.verdicts.rest(t.checkVerdictID); err != nil {
-		return err
-	}
-	if err := t.look(ctx); err != nil {
-		return err
-	}
-	if err := t.points.finish(ctx); err != nil {
-		return err
-	}
-	return t.receipts.finish(ctx)
-}
-
-func (t *traceCheck) open(ctx context.Context) (err error) {
-	if t.rows, err = open(t.Store.AccountedTraces(ctx), func(r *store.AccountedTrace) place { return place{r.StreamCreated, r.Sequence} }); err != nil {
-		return err
-	}
-	if t.letters, err = open(t.Store.AccountedLetters(ctx), func(l *store.AccountedLetter) place { return place{sequence: l.OriginSequence} }); err != nil {
-		return err
-	}
-	if t.verdicts, err = open(t.Store.JudgedTraces(ctx), func(v *store.JudgedTrace) place { return place{v.StreamCreated, v.Sequence} }); err != nil {
-		return err
-	}
-	if t.points, err = t.openPoints(ctx); err != nil {
-		return err
-	}
-	t.receipts, err = t.openReceipts(ctx)
-	return err
-}
-
-func (t *traceCheck) close() {
-	if t.rows != nil {
-		t.rows.close()
-	}
-	if t.letters != nil {
-		t.letters.close()
-	}
-	if t.verdicts != nil {
-		t.verdicts.close()
-	}
-	if t.points != nil {
-		t.points.rows.close()
-	}
-	if t.receipts != nil {
-		t.receipts.source.close()
-	}
-}
-
-func (t *traceCheck) readAll(ctx context.Context, source *reader) error {
-	for {
-		messages, err := source.next(ctx)
-		if err != nil || len(messages) == 0 {
+	for messages, err := range walk.Slices(ctx, c.Client, stream.ConsumerConfig{Stream: stream.Traces}, state, 0) {
+		if err != nil {
 			return err
 		}
-		if t.count().Messages == 0 {
+		if c.count().Messages == 0 {
 			t.first = messages[0].Sequence // retention may have removed messages since the state was read
 		}
 		for i := range messages {
-			if err := t.message(&messages[i]); err != nil {
-				return err
-			}
+			t.message(&messages[i])
 		}
-		if err := t.receipts.advance(ctx, source.read); err != nil {
+		if err := t.receipts.advance(ctx, messages[len(messages)-1].Sequence); err != nil {
 			return err
 		}
-		if len(t.rowless)+len(t.verdictless) >= lookAtOnce {
-			if err := t.look(ctx); err != nil {
-				return err
-			}
-		}
-		if len(t.points.missing) >= lookAtOnce {
-			if err := t.points.look(ctx); err != nil {
-				return err
-			}
+		if err := t.look(ctx, lookAtOnce); err != nil || c.failed != nil {
+			return err
 		}
 	}
+	t.rows.rest(t.unmatched)
+	t.verdicts.rest(t.checkVerdictID)
+	t.points.rows.rest(t.points.unmatched)
+	if err := t.look(ctx, 1); err != nil || c.failed != nil {
+		return err
+	}
+	t.points.checkWaiting()
+	return t.receipts.finish(ctx)
 }
 
 // message compares one message.
-func (t *traceCheck) message(m *stream.Message) error {
+func (t *traceCheck) message(m *stream.Message) {
 	t.count().Messages++
-	at := place{t.horizon.created, m.Sequence}
-	if err := t.rows.before(at, t.unmatched); err != nil {
-		return err
-	}
-	rows, err := t.rows.take(at)
-	if err != nil {
-		return err
-	}
-	judged, err := t.judged(at)
-	if err != nil {
-		return err
-	}
-	letter, err := t.letter(m)
-	if err != nil {
-		return err
-	}
-	points, err := t.points.at(at)
-	if err != nil {
-		return err
+	at := place{t.horizon.traces.Created, m.Sequence}
+	rows, points := t.rows.take(at, t.unmatched), t.points.rows.take(at, t.points.unmatched)
+	verdicts, letter := t.verdicts.take(at, t.checkVerdictID), t.letter(m)
+	for _, v := range verdicts {
+		t.checkVerdictID(v)
 	}
 	if refused := t.decoder.Admit(&t.trace, m.Agent, m.Data); refused != nil {
-		return errors.Join(t.refused(m, rows, letter, refused), t.points.refused(points, refused))
-	}
-	return errors.Join(t.admitted(m, rows, letter, judged), t.points.admitted(m, points))
-}
-
-// judged returns the digests that have a verdict at a place.
-func (t *traceCheck) judged(at place) (map[schema.Digest]bool, error) {
-	if err := t.verdicts.before(at, t.checkVerdictID); err != nil {
-		return nil, err
-	}
-	verdicts, err := t.verdicts.take(at)
-	if err != nil {
-		return nil, err
-	}
-	digests := make(map[schema.Digest]bool, 1)
-	for _, v := range verdicts {
-		digests[v.TraceDigest] = true
-		if err := t.checkVerdictID(v); err != nil {
-			return nil, err
+		t.refused(m, rows, letter, refused)
+		for _, p := range points {
+			t.points.foreign(p, "its message is not a valid trace (%v)", refused)
 		}
+		return
 	}
-	return digests, nil
+	t.admitted(m, rows, letter, verdicts)
+	t.points.admitted(m, points)
 }
 
 // letter returns the dead letter of a message, nil where there is none.
-func (t *traceCheck) letter(m *stream.Message) (*store.AccountedLetter, error) {
-	at := place{sequence: m.Sequence}
-	if err := t.letters.before(at, func(*store.AccountedLetter) error { return nil }); err != nil {
-		return nil, err
-	}
-	letters, err := t.letters.take(at)
-	if err != nil || len(letters) == 0 {
-		return nil, err
+func (t *traceCheck) letter(m *stream.Message) *store.AccountedLetter {
+	letters := t.letters.take(place{sequence: m.Sequence}, func(*store.AccountedLetter) {})
+	if len(letters) == 0 {
+		return nil
 	}
 	digest := schema.DigestOf(wire.Kept(m.Data))
 	for _, l := range letters {
@@ -212,58 +134,49 @@ func (t *traceCheck) letter(m *stream.Message) (*store.AccountedLetter, error) {
 		}
 		t.count().DeadLetters++
 		if l.Actual != l.Digest {
-			return l, t.differ(Difference{Kind: LetterChanged, AgentID: l.AgentID, TraceID: l.TraceID, Sequence: m.Sequence},
+			t.differ(Difference{Kind: LetterChanged, AgentID: l.AgentID, TraceID: l.TraceID, Sequence: m.Sequence},
 				"the stored bytes are %s, the message is %s", l.Actual, digest)
 		}
-		return l, nil
+		return l
 	}
-	return nil, nil
+	return nil
 }
 
 // refused checks a message that is an invalid trace: it must be a dead letter.
-func (t *traceCheck) refused(m *stream.Message, rows []*store.AccountedTrace, letter *store.AccountedLetter, why error) error {
+func (t *traceCheck) refused(m *stream.Message, rows []*store.AccountedTrace, letter *store.AccountedLetter, why error) {
 	for _, row := range rows {
-		if err := t.differ(of(row).difference(RowForeign), "its message is no valid trace (%v)", why); err != nil {
-			return err
-		}
+		t.differ(of(row).difference(RowForeign), "its message is not a valid trace (%v)", why)
 	}
 	switch {
 	case letter != nil:
 	case m.Sequence > t.horizon.floor || !t.horizon.lettered:
 		t.count().UnderWay++
 	default:
-		return t.differ(Difference{Kind: LetterMissing, AgentID: m.Agent, Sequence: m.Sequence}, "the message is no valid trace (%v), and no dead letter", why)
+		t.differ(Difference{Kind: LetterMissing, AgentID: m.Agent, Sequence: m.Sequence}, "the message is not a valid trace (%v), and has no dead letter", why)
 	}
-	return nil
 }
 
 // admitted checks a message that is a valid trace.
-func (t *traceCheck) admitted(m *stream.Message, rows []*store.AccountedTrace, letter *store.AccountedLetter, judged map[schema.Digest]bool) error {
+func (t *traceCheck) admitted(m *stream.Message, rows []*store.AccountedTrace, letter *store.AccountedLetter, verdicts []*store.JudgedTrace) {
 	about := t.about(m)
-	stored, err := t.compareRows(m, &about, rows)
-	if err != nil {
-		return err
-	}
+	stored := t.compareRows(m, &about, rows)
 	if letter != nil {
 		if stored {
-			return t.differ(about.difference(LetterAndRow), "the trace is stored, and a dead letter: %s", letter.Reason)
+			t.differ(about.difference(LetterAndRow), "the trace has a row and a dead letter: %s", letter.Reason)
 		}
-		return nil
+		return
 	}
-	if err := t.receipts.expect(&about, &t.trace); err != nil {
-		return err
-	}
+	t.receipts.expect(&about, &t.trace)
 	switch {
 	case !stored:
 		t.rowless = append(t.rowless, about)
-		return nil
-	case judged[about.Digest]:
+		return
+	case slices.ContainsFunc(verdicts, func(v *store.JudgedTrace) bool { return v.TraceDigest == about.Digest }):
 		t.count().Verdicts++
 	default:
 		t.verdictless = append(t.verdictless, about)
 	}
 	t.count().Traces++
-	return nil
 }
 
 // about copies the values of the current message.
@@ -275,67 +188,150 @@ func (t *traceCheck) about(m *stream.Message) message {
 }
 
 // compareRows compares a message with the rows at its place. It reports whether a row belongs to
-// the message, even if the row was changed.
-func (t *traceCheck) compareRows(m *stream.Message, about *message, rows []*store.AccountedTrace) (stored bool, err error) {
-	for _, row := range rows {
-		if stored || row.Digest != about.Digest {
-			continue
-		}
-		stored = true
-		switch {
+// the message, even if the row was changed: if no row has the message's digest, the first one is
+// the message's changed row.
+func (t *traceCheck) compareRows(m *stream.Message, about *message, rows []*store.AccountedTrace) (stored bool) {
+	own := slices.IndexFunc(rows, func(row *store.AccountedTrace) bool { return row.Digest == about.Digest })
+	if stored = own >= 0; stored {
+		switch row := rows[own]; {
 		case row.Actual != about.Digest:
-			err = t.differ(about.difference(RowChanged), "the stored bytes are %s, the message is %s", row.Actual, about.Digest)
+			t.differ(about.difference(RowChanged), "the stored bytes are %s, the message is %s", row.Actual, about.Digest)
 		case !seal.ColumnsAgree(&t.trace, &row.StoredTrace):
-			err = t.differ(about.difference(ColumnsChanged), "the columns (agent %q, session %q, trace %q, card %q, %s) do not say what the record says",
+			t.differ(about.difference(ColumnsChanged), "the columns (agent %q, session %q, trace %q, card %q, %s) contradict the record",
 				row.AgentID, row.SessionID, row.TraceID, row.CardID, row.EventTime.Format(time.RFC3339Nano))
 		case !row.Received.Equal(m.Received) || int(row.Partition) != m.Partition:
-			err = t.differ(about.difference(ColumnsChanged), "the row says received %s in partition %d, the broker %s in %d",
+			t.differ(about.difference(ColumnsChanged), "the row was received %s in partition %d, according to the broker %s in %d",
 				row.Received.Format(time.RFC3339Nano), row.Partition, m.Received.Format(time.RFC3339Nano), m.Partition)
 		}
-		if err != nil {
-			return stored, err
-		}
 	}
-	return t.compareOthers(about, rows, stored)
-}
-
-// compareOthers reports the rows at a place that do not have the message's digest. If no row has
-// it, the first is reported as the message's changed row.
-func (t *traceCheck) compareOthers(about *message, rows []*store.AccountedTrace, stored bool) (bool, error) {
-	met := false
-	for _, row := range rows {
-		if row.Digest == about.Digest && !met {
-			met = true
+	for i, row := range rows {
+		if i == own {
 			continue
 		}
 		kind := RowForeign
 		if !stored {
 			kind, stored = RowChanged, true
 		}
-		if err := t.differ(of(row).difference(kind), "a row of %s has this place, the message is trace %q of agent %q, %s",
-			row.Digest, about.TraceID, about.AgentID, about.Digest); err != nil {
-			return stored, err
-		}
+		t.differ(of(row).difference(kind), "a row of %s has this place, the message is trace %q of agent %q, %s",
+			row.Digest, about.TraceID, about.AgentID, about.Digest)
 	}
-	return stored, nil
+	return stored
 }
 
 // unmatched checks a row without a message in the stream.
-func (t *traceCheck) unmatched(row *store.AccountedTrace) error {
-	created := t.horizon.created
-	earlier := row.StreamCreated.Before(created) && row.Received.Before(created)
-	beyond := row.StreamCreated.Equal(created) && row.Sequence < t.first
+func (t *traceCheck) unmatched(row *store.AccountedTrace) {
 	switch {
-	case !earlier && !beyond:
-		return t.differ(of(row).difference(RowForeign), "the stream has no such message: nobody published this row")
+	case !t.unstreamed(row.StreamCreated, row.Received, row.Sequence):
+		t.differ(of(row).difference(RowForeign), "the stream has no such message: nobody published this row")
 	case row.Actual != row.Digest:
-		return t.differ(of(row).difference(RowChanged), "the stored bytes are %s, they are stored as %s", row.Actual, row.Digest)
+		t.differ(of(row).difference(RowChanged), "the stored bytes are %s, they are stored as %s", row.Actual, row.Digest)
+	default:
+		t.count().Unstreamed++
 	}
-	t.count().Unstreamed++
-	return nil
+}
+
+// unstreamed reports whether a row's message is from an earlier stream, or was removed from this
+// one.
+func (t *traceCheck) unstreamed(created, received time.Time, sequence uint64) bool {
+	current := t.horizon.traces.Created
+	return created.Before(current) && received.Before(current) || created.Equal(current) && sequence < t.first
+}
+
+// checkVerdictID checks that the database shows a verdict under the id that alerts about it have.
+func (t *traceCheck) checkVerdictID(v *store.JudgedTrace) {
+	if id := v.ID().String(); v.StoredID != id {
+		t.differ(Difference{Kind: VerdictID, AgentID: v.AgentID, SessionID: v.SessionID, TraceID: v.TraceID, Sequence: v.Sequence},
+			"column verdict_id is %.64q, the verdict's id is %s", v.StoredID, id)
+	}
 }
 
 // of returns what a row states about its message.
 func of(row *store.AccountedTrace) *message {
 	return &message{AgentID: row.AgentID, SessionID: row.SessionID, TraceID: row.TraceID, Sequence: row.Sequence, Digest: row.Digest, Received: row.Received}
+}
+
+// look looks up by digest what was not at its message's place, once there are enough messages. A
+// message with the same bytes as an earlier one has no row and no point of its own, and its
+// verdict may have the place of the other message.
+func (t *traceCheck) look(ctx context.Context, enough int) error {
+	if len(t.rowless)+len(t.verdictless) >= enough {
+		for messages := range slices.Chunk(t.rowless, lookAtOnce) {
+			if err := t.lookForRows(ctx, messages); err != nil {
+				return err
+			}
+		}
+		for messages := range slices.Chunk(t.verdictless, lookAtOnce) {
+			if err := t.lookForVerdicts(ctx, messages); err != nil {
+				return err
+			}
+		}
+		t.rowless, t.verdictless = nil, nil
+	}
+	if len(t.points.missing) < enough {
+		return nil
+	}
+	return t.points.look(ctx)
+}
+
+func (t *traceCheck) lookForRows(ctx context.Context, messages []message) error {
+	rows, err := t.storedRows(ctx, digestsOf(messages))
+	if err != nil {
+		return err
+	}
+	for i := range messages {
+		m := &messages[i]
+		row := rows[m.Digest]
+		switch {
+		case row != nil && row.Sequence < m.Sequence:
+			t.count().Copies++
+		case m.Sequence > t.horizon.floor:
+			t.count().UnderWay++
+		case row != nil: // no message with these bytes has the row's place, so the difference is reported there
+			t.differ(m.difference(ColumnsChanged), "the row has the sequence %d", row.Sequence)
+		case t.expired(m.AgentID, m.Received):
+			t.count().Expired++
+		default:
+			t.differ(m.difference(RowMissing), "the message has neither a row nor a dead letter")
+		}
+	}
+	return nil
+}
+
+// storedRows returns the rows with the given digests.
+func (c *check) storedRows(ctx context.Context, digests []schema.Digest) (map[schema.Digest]*store.AccountedTrace, error) {
+	found, err := c.Store.TracesByDigest(ctx, digests)
+	rows := make(map[schema.Digest]*store.AccountedTrace, len(found))
+	for i := range found {
+		rows[found[i].Digest] = &found[i]
+	}
+	return rows, err
+}
+
+func (t *traceCheck) lookForVerdicts(ctx context.Context, messages []message) error {
+	judged, err := t.Store.JudgedDigests(ctx, digestsOf(messages))
+	if err != nil {
+		return err
+	}
+	for i := range messages {
+		m := &messages[i]
+		switch {
+		case judged[m.Digest]:
+			t.count().Verdicts++
+		case m.Sequence > t.horizon.floor:
+			t.count().UnderWay++
+		case t.expired(m.AgentID, m.Received):
+			t.count().Expired++
+		default:
+			t.differ(m.difference(VerdictMissing), "the trace is stored and has no verdict")
+		}
+	}
+	return nil
+}
+
+func digestsOf(messages []message) []schema.Digest {
+	digests := make([]schema.Digest, len(messages))
+	for i := range messages {
+		digests[i] = messages[i].Digest
+	}
+	return digests
 }

@@ -2,7 +2,9 @@ package reconcile
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,6 +16,10 @@ import (
 
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/pipeline/events"
+	"github.com/plumbline/plumbline/pipeline/opledger"
+	"github.com/plumbline/plumbline/pipeline/seal"
+	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/tlog"
 )
 
@@ -27,12 +33,12 @@ func (c *check) openLog(context.Context) error {
 		c.skip("transparency log: there is no key list to check it by")
 		return nil
 	}
-	if c.logKeys, err = c.readLogKeys(); err != nil {
-		return c.differ(Difference{Kind: LogBroken}, "%v", err)
+	if c.logKeys, err = c.readLogKeys(); err == nil {
+		c.log, err = tlog.OpenView(c.Log, c.logKeys...)
 	}
-	if c.log, err = tlog.OpenView(c.Log, c.logKeys...); err != nil {
+	if err != nil {
 		c.log = nil
-		return c.differ(Difference{Kind: LogBroken}, "%v", err)
+		c.differ(Difference{Kind: LogBroken}, "%v", err)
 	}
 	return nil
 }
@@ -84,9 +90,20 @@ func (c *check) checkLog(ctx context.Context) error {
 	}
 	c.count().Leaves, c.count().Proofs = uint64(r.Leaves), uint64(r.Proofs) // counts
 	if r.Changed != nil {
-		return c.differ(Difference{Kind: LogBroken}, "%v", r.Changed)
+		c.differ(Difference{Kind: LogBroken}, "%v", r.Changed)
+		return nil
 	}
-	return errors.Join(c.tellLeaves(r), c.tellProofs(r), c.tellUnlogged(r))
+	for _, leaf := range r.Missing {
+		c.differ(Difference{Kind: LogBundleMissing, SessionID: leaf.SessionID}, "leaf %d is of bundle %s, which is not in the directory", leaf.Index, leaf.SHA256)
+	}
+	for _, b := range r.Bad {
+		c.differ(c.ofFile(ProofBad, b.Path), "%v", b.Err)
+	}
+	for _, b := range r.Unproven {
+		c.differ(c.ofFile(ProofMissing, b.Path), "there is no proof next to the bundle")
+	}
+	c.checkUnlogged(r.Unlogged)
+	return nil
 }
 
 // checkNoLog reports a proof although there is no log.
@@ -96,50 +113,27 @@ func (c *check) checkNoLog() error {
 	}
 	for _, path := range slices.Sorted(maps.Keys(c.files)) {
 		if _, err := os.Stat(filepath.Join(c.Bundles, path) + anchor.ProofSuffix); err == nil {
-			return c.differ(Difference{Kind: LogMissing, File: path + anchor.ProofSuffix}, "there is a proof, and no log in %q", c.Log)
+			c.differ(Difference{Kind: LogMissing, File: path + anchor.ProofSuffix}, "there is a proof, and no log in %q", c.Log)
+			break
 		}
 	}
 	return nil
 }
 
-func (c *check) tellLeaves(r *tlog.Reconciliation) error {
-	for _, leaf := range r.Missing {
-		d := Difference{Kind: LogBundleMissing, SessionID: leaf.SessionID}
-		if err := c.differ(d, "leaf %d is of bundle %s, which is not in the directory", leaf.Index, leaf.SHA256); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *check) tellProofs(r *tlog.Reconciliation) error {
-	for _, b := range r.Bad {
-		if err := c.differ(c.beside(ProofBad, b.Path), "%v", b.Err); err != nil {
-			return err
-		}
-	}
-	for _, b := range r.Unproven {
-		if err := c.differ(c.beside(ProofMissing, b.Path), "there is no proof beside the bundle"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *check) beside(kind Kind, path string) Difference {
-	f := c.files[path]
-	return Difference{Kind: kind, AgentID: f.of().AgentID, SessionID: f.session, File: path}
-}
-
-// tellUnlogged reports bundles that are not in the log although they were sealed after the first
+// checkUnlogged reports bundles that are not in the log although they were sealed after the first
 // logged bundle.
-func (c *check) tellUnlogged(r *tlog.Reconciliation) error {
-	unlogged := map[string]bool{}
-	for _, b := range r.Unlogged {
-		unlogged[b.Path] = true
+func (c *check) checkUnlogged(unlogged []tlog.Found) {
+	missing := map[string]bool{}
+	for _, b := range unlogged {
+		missing[b.Path] = true
 	}
-	began := c.logBegan(unlogged)
-	for _, b := range r.Unlogged {
+	var began time.Time // export time of the first logged bundle
+	for path, f := range c.files {
+		if at, dated := exportedAt(f); dated && !missing[path] && (began.IsZero() || at.Before(began)) {
+			began = at
+		}
+	}
+	for _, b := range unlogged {
 		f := c.files[b.Path]
 		at, dated := exportedAt(f)
 		switch {
@@ -147,23 +141,77 @@ func (c *check) tellUnlogged(r *tlog.Reconciliation) error {
 		case f.opening.Part > c.sessions[f.of()].settled():
 			c.count().UnderWay++
 		default:
-			if err := c.differ(c.beside(BundleUnlogged, b.Path), "the log holds no such bundle (%s)", f.sha256); err != nil {
-				return err
-			}
+			c.differ(c.ofFile(BundleUnlogged, b.Path), "the log does not contain this bundle (%s)", f.sha256)
 		}
+	}
+}
+
+// checkBucketHead compares the log with its head in bucket seals.
+func (c *check) checkBucketHead(ctx context.Context) error {
+	bucket, err := c.Client.Bucket(ctx, stream.Seals)
+	if err != nil {
+		return err
+	}
+	value, _, err := bucket.GetNewest(ctx, seal.LogKey)
+	if errors.Is(err, stream.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return c.checkHead("bucket seals", value)
+}
+
+// announcedHead compares the log with a head that an entry of the ledger states.
+func (l *ledgerCheck) announcedHead(event *opledger.Event) error {
+	var said events.LogHead
+	if json.Unmarshal(event.Data, &said) != nil || said.Kind != events.KindLogHead {
+		return nil
+	}
+	return l.checkHead("the ledger", event.Data)
+}
+
+// checkHead compares the log with a head that is kept elsewhere.
+func (c *check) checkHead(where string, value []byte) error {
+	head := new(events.LogHead)
+	if err := json.Unmarshal(value, head); err != nil {
+		c.differHead(where, LogRolledBack, err)
+		return nil
+	}
+	kept, err := head.Checkpoint()
+	switch {
+	case err != nil:
+		c.differHead(where, LogRolledBack, err)
+		return nil
+	case c.log == nil:
+		there, err := isDir(c.Log)
+		if !there && err == nil && kept.Size > 0 {
+			c.differHead(where, LogMissing, fmt.Errorf("it had %d leaves, and there is no log in %q", kept.Size, c.Log))
+		}
+		return err // if the directory exists, the reason why the log was not opened is reported already
+	case kept.Origin != c.log.Head().Origin: // a head of an earlier log
+		return nil
+	}
+	c.count().Heads++
+	log := c.log
+	if kept.Size > log.Size() { // it may have grown since it was opened
+		if log, err = tlog.OpenView(c.Log, c.logKeys...); err != nil {
+			return err
+		}
+		defer func() { _ = log.Close() }()
+	}
+	if err := log.GoesOnFrom(kept); err != nil {
+		c.differHead(where, LogRolledBack, err)
 	}
 	return nil
 }
 
-// logBegan returns the export time of the earliest bundle in the log.
-func (c *check) logBegan(unlogged map[string]bool) (began time.Time) {
-	for path, f := range c.files {
-		at, dated := exportedAt(f)
-		if dated && !unlogged[path] && (began.IsZero() || at.Before(began)) {
-			began = at
-		}
+// differHead reports only the first difference for each place: all later heads differ as well.
+func (c *check) differHead(where string, kind Kind, err error) {
+	if !c.heads[where] {
+		c.heads[where] = true
+		c.differ(Difference{Kind: kind}, "by the head that %s keeps of it: %v", where, err)
 	}
-	return began
 }
 
 // exportedAt returns the export time that a verified bundle states.

@@ -1,8 +1,11 @@
 package verifier
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,11 +107,7 @@ func appendAlerts(alerts []wire.Alert, v *schema.Verdict) ([]wire.Alert, error) 
 
 // refused adds the dead letter of a message that can never be stored.
 func (b *batch) refused(m *stream.Message, refusal *schema.Refusal) {
-	b.dead = append(b.dead, deadLetter(m, refusal))
-}
-
-func deadLetter(m *stream.Message, refusal *schema.Refusal) wire.DeadLetter {
-	return wire.DeadLetter{
+	b.dead = append(b.dead, wire.DeadLetter{
 		Stage:    stageName,
 		Reason:   refusal.Reason,
 		Faults:   refusal.Faults,
@@ -116,7 +115,20 @@ func deadLetter(m *stream.Message, refusal *schema.Refusal) wire.DeadLetter {
 		Subject:  m.Subject,
 		Sequence: m.Sequence,
 		Data:     wire.Kept(m.Data),
+	})
+}
+
+// insert stores the rows. Rows that can never be stored become dead letters.
+func (b *batch) insert(ctx context.Context, rows Rows) error {
+	if b.rows.Len() == 0 {
+		return nil
 	}
+	err := rows.InsertTraces(ctx, b.rows)
+	if bad, ok := errors.AsType[*store.BatchError](err); ok {
+		b.unstorable(bad.Rows)
+		return nil
+	}
+	return err
 }
 
 // unstorable converts rows that the database will never accept to dead letters. It removes their
@@ -126,21 +138,28 @@ func (b *batch) unstorable(bad []store.BadRow) {
 	for _, row := range bad {
 		m := &b.messages[b.rowOf[row.Index]]
 		gone[m.Sequence] = true
-		b.refused(m, &schema.Refusal{
-			Reason: reasonUnstorable,
-			Faults: []schema.Fault{{Message: row.Err.Error()}},
-		})
+		b.refused(m, &schema.Refusal{Reason: reasonUnstorable, Faults: []schema.Fault{{Message: row.Err.Error()}}})
 	}
-	for p, receipts := range b.receipts {
-		kept := receipts[:0]
-		for _, r := range receipts {
-			if !gone[r.Sequence] {
-				kept = append(kept, r)
-			}
-		}
-		b.receipts[p] = kept
+	for p := range b.receipts {
+		b.receipts[p] = slices.DeleteFunc(b.receipts[p], func(r schema.Receipt) bool { return gone[r.Sequence] })
 	}
 }
 
 // reasonUnstorable is the dead-letter reason of a row that ClickHouse refuses.
 const reasonUnstorable = "unstorable"
+
+func (b *batch) publishDead(ctx context.Context, outlet Outlet) error {
+	for _, letter := range b.dead {
+		if err := outlet.DeadLetter(ctx, letter); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batch) publishAlerts(ctx context.Context, outlet Outlet) error {
+	if len(b.alerts) == 0 {
+		return nil
+	}
+	return outlet.PublishAlerts(ctx, b.alerts)
+}

@@ -17,17 +17,17 @@ type Config struct {
 	Cards         config.Cards      `embed:"" prefix:"card-"`
 	Rules         `embed:""`
 
-	MessagePoliciesFile string `help:"The policies that ingest holds messages to (docs/MESSAGES.md): traces of their agents are held to them too. Without it none are." type:"path"`
+	MessagePoliciesFile string `help:"The policies that ingest applies to messages (docs/MESSAGES.md). The traces of their agents are checked against them, too. Without it no trace is." type:"path"`
 
 	BatchRows  int           `help:"Most traces in one insert."`
 	BatchBytes int           `help:"Most bytes of traces in one insert."`
-	BatchAge   time.Duration `help:"How long a trace waits for company before it is inserted."`
+	BatchAge   time.Duration `help:"How long a trace waits for others before it is inserted."`
 }
 
 // Rules determine a verdict, together with the trace and the registry.
 type Rules struct {
 	BehavioralSimilarity float64 `help:"A trace that violates nothing and is less similar to its card gets the warning low_behavioral_similarity (AAP section 8.3)."`
-	Methodology          string  `help:"How a threshold that is not the published one was derived (AAP section 8.3); every verdict and alert names it."`
+	Methodology          string  `help:"How a threshold that is not the published one was derived (AAP section 8.3); every verdict and alert contains this text."`
 }
 
 // DefaultRules returns the published thresholds.
@@ -39,13 +39,6 @@ func DefaultRules() Rules {
 func (r *Rules) Validate() (faults config.Faults) {
 	faults.CheckThreshold("behavioral_similarity", r.BehavioralSimilarity, DefaultRules().BehavioralSimilarity, r.Methodology)
 	return faults
-}
-
-// thresholds returns the thresholds for a judge.
-func (r *Rules) thresholds() aap.Thresholds {
-	th := aap.DefaultThresholds()
-	th.BehavioralSimilarity, th.Methodology = r.BehavioralSimilarity, r.Methodology
-	return th
 }
 
 // Default returns the configuration of a verifier that serves its operator's interface on this

@@ -100,7 +100,7 @@ func TestEvictionChangesNoVerdict(t *testing.T) {
 	}
 	judged += sameVerdicts(t, benches, slice)
 	if judged < 1000 || none.gets.Load() > 0 || fetched.gets.Load() < 100 {
-		t.Errorf("%d judged, %d and %d fetched: the test shows nothing", judged, none.gets.Load(), fetched.gets.Load())
+		t.Errorf("%d judged, %d and %d fetched: too few for this test", judged, none.gets.Load(), fetched.gets.Load())
 	}
 }
 
@@ -132,7 +132,7 @@ func sameVerdicts(t *testing.T, benches []workspace, slice []stream.Message) (ju
 	}
 	for i, text := range texts[0] {
 		if !bytes.Equal(text, texts[1][i]) {
-			t.Errorf("with the card in memory\n%s\nelse\n%s", text, texts[1][i])
+			t.Errorf("with the card in memory\n%s\nwithout it\n%s", text, texts[1][i])
 		}
 	}
 	return len(texts[0])
@@ -140,7 +140,7 @@ func sameVerdicts(t *testing.T, benches []workspace, slice []stream.Message) (ju
 
 // While the broker does not answer a request for a card, its trace waits: the card does not count
 // as unknown.
-func TestCardThatCannotBeFetchedIsWaitedFor(t *testing.T) {
+func TestTraceWaitsForACardThatCannotBeFetched(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
 	source, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
@@ -172,7 +172,7 @@ func TestCardThatCannotBeFetchedIsWaitedFor(t *testing.T) {
 		t.Errorf("violations %v, error %v", found, err)
 	}
 	if gets := bucket.gets.Load(); gets < 3 {
-		t.Errorf("%d look-ups: the fault was never met", gets)
+		t.Errorf("%d look-ups: the fault was not reached", gets)
 	}
 }
 

@@ -77,12 +77,6 @@ func (l *lateCards) add(arrived []string, revoked []schema.Revocation) {
 	}
 }
 
-// revocations returns how many are in memory.
-func (l *lateCards) revocations() int {
-	_, n := l.registry.RevocationsSince(0)
-	return n
-}
-
 // recheck queues the cards and revocations that were unknown when the traces of the batch were
 // judged and are known now. Their arrival may have been processed before the traces were stored.
 func (l *lateCards) recheck(ctx context.Context, b *batch) {
@@ -193,48 +187,40 @@ func (l *lateCards) judgeRevocations(ctx context.Context, revoked []schema.Revoc
 // judgeAll judges traces until next yields fewer than lateRows of them.
 func (l *lateCards) judgeAll(ctx context.Context, next func() iter.Seq2[*store.StoredTrace, error]) error {
 	for {
-		judged, err := l.judgeSome(ctx, next())
-		if err != nil || judged < lateRows {
+		verdicts, now := l.rows.NewVerdictBatch(), time.Now()
+		var alerts []wire.Alert
+		for stored, err := range next() {
+			if err != nil {
+				return err
+			}
+			if err := l.judge(ctx, stored, now); err != nil {
+				return err
+			}
+			verdicts.Add(&l.workspace.trace, stored.Meta(), &l.workspace.verdict)
+			if alerts, err = appendAlerts(alerts, &l.workspace.verdict); err != nil {
+				return err
+			}
+		}
+		if verdicts.Len() == 0 {
+			return nil
+		}
+		// Alerts are published first: after the insert the query does not return these traces
+		// again.
+		if len(alerts) > 0 {
+			if err := l.outlet.PublishAlerts(ctx, alerts); err != nil {
+				return err
+			}
+		}
+		if err := l.rows.InsertVerdicts(ctx, verdicts); err != nil || verdicts.Len() < lateRows {
 			return err
 		}
 	}
 }
 
-// judgeSome judges traces and returns how many there were.
-func (l *lateCards) judgeSome(ctx context.Context, traces iter.Seq2[*store.StoredTrace, error]) (int, error) {
-	verdicts, now := l.rows.NewVerdictBatch(), time.Now()
-	var alerts []wire.Alert
-	for stored, err := range traces {
-		if err != nil {
-			return 0, err
-		}
-		if err := l.judge(ctx, stored, now); err != nil {
-			return 0, err
-		}
-		verdicts.Add(&l.workspace.trace, stored.Meta(), &l.workspace.verdict)
-		if alerts, err = appendAlerts(alerts, &l.workspace.verdict); err != nil {
-			return 0, err
-		}
-	}
-	if verdicts.Len() == 0 {
-		return 0, nil
-	}
-	// Alerts are published first: after the insert the query does not return these traces again.
-	if len(alerts) > 0 {
-		if err := l.outlet.PublishAlerts(ctx, alerts); err != nil {
-			return 0, err
-		}
-	}
-	if err := l.rows.InsertVerdicts(ctx, verdicts); err != nil {
-		return 0, err
-	}
-	return verdicts.Len(), nil
-}
-
 // judge judges a stored trace whose card is known now.
 func (l *lateCards) judge(ctx context.Context, stored *store.StoredTrace, now time.Time) error {
 	if err := l.workspace.decoder.Admit(&l.workspace.trace, stored.AgentID, stored.Raw); err != nil {
-		return fmt.Errorf("stored trace %s of agent %s is not what was admitted: %w", stored.TraceID, stored.AgentID, err)
+		return fmt.Errorf("stored trace %s of agent %s is no longer a valid trace: %w", stored.TraceID, stored.AgentID, err)
 	}
 	if err := l.workspace.verify(ctx, &l.workspace.trace, stored.Received, now); err != nil {
 		return err

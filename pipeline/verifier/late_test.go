@@ -25,7 +25,7 @@ func (w *interrupted) InsertTraces(ctx context.Context, rows *store.TraceBatch) 
 
 // A revocation that arrives after a trace was judged and before it was stored finds nothing to
 // judge again, so the verifier checks it again after the commit.
-func TestRevocationDuringACommitIsLookedAtAgain(t *testing.T) {
+func TestRevocationDuringACommitIsRechecked(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
 	source, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
@@ -48,7 +48,7 @@ func TestRevocationDuringACommitIsLookedAtAgain(t *testing.T) {
 	})
 	stage.Stop(t)
 	if _, revoked := v.late.take(); len(revoked) != 1 || revoked[0].CardID != "ac" {
-		t.Errorf("looked at again: %+v", revoked)
+		t.Errorf("rechecked: %+v", revoked)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestLateAlertsSurviveAFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := late.judgeCards(t.Context(), []string{card.Card.CardID}); err == nil || !fault.Met() {
-		t.Fatalf("the fault was not met: %v", err)
+		t.Fatalf("the fault was not reached: %v", err)
 	}
 	if err := late.judgeCards(t.Context(), []string{card.Card.CardID}); err != nil {
 		t.Fatal(err)

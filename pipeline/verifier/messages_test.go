@@ -260,7 +260,7 @@ func startWith(t *testing.T, rig *pipelinetest.Rig, policies string) *pipelinete
 
 // Message records are stored once, also over restarts, and traces whose card comes late are
 // checked against the same rules.
-func TestRecordsAreCarriedOverRestarts(t *testing.T) {
+func TestRecordsSurviveRestarts(t *testing.T) {
 	rig := pipelinetest.New(t)
 	g, policies := newGateway(t, rig)
 	rows := func(want uint64) {

@@ -10,6 +10,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/walk"
 	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -74,7 +75,7 @@ func (r *Replay) run(ctx context.Context, rows Rows, outlet Outlet, slice int) (
 		return ReplaySummary{}, err
 	}
 	w := &replaying{
-		Replay: r, rows: rows, outlet: outlet, workspace: judging, slice: slice,
+		Replay: r, rows: rows, outlet: outlet, workspace: judging, traces: make([]schema.Trace, slice), refusals: make([]*schema.Refusal, slice),
 		batch: batch{rows: r.Store.NewTraceBatch()}, verdicts: r.Store.NewVerdictBatch(),
 	}
 	err = registry.While(ctx, r.Log, w.run)
@@ -90,41 +91,43 @@ type replaying struct {
 	rows      Rows
 	outlet    Outlet
 	workspace workspace
-	slice     int // most messages of one slice
 
 	created  time.Time    // of TRACES
 	receipts stream.State // state of RECEIPTS when the verifier had acked everything to be judged
 	letters  stream.State // state of DEADLETTER at the same time
 	book     *receiptBook // nil before the first slice
 
-	lookup
+	traces   []schema.Trace    // of a slice, by message; as many as a slice may have; reused
+	refusals []*schema.Refusal // by message; nil where it is a valid trace
+
 	batch    batch
 	verdicts *store.VerdictBatch // verdicts on traces that are stored already
 	summary  ReplaySummary
 }
 
-// run judges slice after slice.
+// run judges slice after slice, as far as the verifier has acked.
 func (w *replaying) run(ctx context.Context) error {
-	traces, err := w.bound(ctx)
+	floor, states, err := walk.Verified(ctx, w.Client, stream.Receipts, stream.DeadLetters, stream.Traces)
 	if err != nil {
 		return err
 	}
-	source, err := w.Client.ReadThrough(ctx, stream.ConsumerConfig{Stream: stream.Traces, From: w.From, Since: w.Since}, w.summary.Through, traces)
-	if err != nil {
-		return err
+	traces := states[2]
+	w.receipts, w.letters, w.created = states[0], states[1], traces.Created
+	w.summary.Through, w.summary.Next = floor, max(w.From, traces.FirstSequence)
+	if w.To > 0 {
+		w.summary.Through = min(w.To, floor)
 	}
-	defer source.Close()
-	for {
-		inbox, err := source.Next(ctx, w.slice)
+	traces.LastSequence = w.summary.Through
+	within := stream.ConsumerConfig{Stream: stream.Traces, From: w.From, Since: w.Since}
+	for inbox, err := range walk.Slices(ctx, w.Client, within, traces, len(w.traces)) {
 		if err != nil {
 			return err
 		}
-		if len(inbox) == 0 {
-			w.summary.Next = w.summary.Through + 1
-			return nil
-		}
 		if w.book == nil {
-			if err := w.begin(ctx, &inbox[0]); err != nil {
+			if err := w.restoreLetters(ctx, &inbox[0]); err != nil {
+				return err
+			}
+			if w.book, err = w.readReceipts(ctx, &inbox[0]); err != nil {
 				return err
 			}
 		}
@@ -136,37 +139,8 @@ func (w *replaying) run(ctx context.Context) error {
 			w.Progress(&w.summary)
 		}
 	}
-}
-
-// bound determines how far to judge. It reads the verifier's ack floor first: receipts and dead
-// letters of messages up to it are written by then.
-func (w *replaying) bound(ctx context.Context) (traces stream.State, err error) {
-	progress, err := w.Client.ConsumerProgress(ctx, stream.Traces, stream.VerifierConsumer)
-	if err != nil {
-		return traces, err
-	}
-	w.summary.Through = progress.AckFloor
-	if w.To > 0 {
-		w.summary.Through = min(w.To, progress.AckFloor)
-	}
-	if w.receipts, err = w.Client.StreamState(ctx, stream.Receipts); err != nil {
-		return traces, err
-	}
-	if w.letters, err = w.Client.StreamState(ctx, stream.DeadLetters); err != nil {
-		return traces, err
-	}
-	traces, err = w.Client.StreamState(ctx, stream.Traces)
-	w.created, w.summary.Next = traces.Created, max(w.From, traces.FirstSequence)
-	return traces, err
-}
-
-// begin reads the receipts and dead letters of the messages from first on.
-func (w *replaying) begin(ctx context.Context, first *stream.Message) (err error) {
-	if err := w.restoreLetters(ctx, first); err != nil {
-		return err
-	}
-	w.book, err = w.readReceipts(ctx, first)
-	return err
+	w.summary.Next = w.summary.Through + 1
+	return nil
 }
 
 // replay judges a slice again and writes what is missing. It does not count what an error
@@ -189,10 +163,8 @@ func (w *replaying) replay(ctx context.Context, inbox []stream.Message) error {
 // verdict that exists.
 func (w *replaying) commit(ctx context.Context) error {
 	b, s := &w.batch, &w.summary
-	if len(b.alerts) > 0 {
-		if err := w.outlet.PublishAlerts(ctx, b.alerts); err != nil {
-			return err
-		}
+	if err := b.publishAlerts(ctx, w.outlet); err != nil {
+		return err
 	}
 	refused := len(b.dead)
 	if err := b.insert(ctx, w.rows); err != nil {
@@ -201,10 +173,8 @@ func (w *replaying) commit(ctx context.Context) error {
 	if err := w.Store.InsertVerdicts(ctx, w.verdicts); err != nil {
 		return err
 	}
-	for _, letter := range b.dead {
-		if err := w.outlet.DeadLetter(ctx, letter); err != nil {
-			return err
-		}
+	if err := b.publishDead(ctx, w.outlet); err != nil {
+		return err
 	}
 	if err := w.outlet.PublishReceipts(ctx, b.receipts[:]); err != nil {
 		return err
@@ -219,35 +189,9 @@ func (w *replaying) commit(ctx context.Context) error {
 	return nil
 }
 
-// lookup holds a slice's messages and what is stored about them.
-type lookup struct {
-	traces   []schema.Trace    // by message; reused
-	refusals []*schema.Refusal // by message; nil where it is a valid trace
-	kept     *store.Kept
-	dead     map[store.LetterPlace]bool
-}
-
-// judge judges the messages of a slice again and collects what is missing.
-func (w *replaying) judge(ctx context.Context, inbox []stream.Message) error {
-	if err := w.lookUp(ctx, inbox); err != nil {
-		return err
-	}
-	now := time.Now()
-	w.workspace.warm(ctx, inbox)
-	for i := range inbox {
-		w.batch.take(inbox[i], now)
-		if err := w.message(ctx, &inbox[i], i, now); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// lookUp decodes the messages and looks up what is stored about them.
-func (w *replaying) lookUp(ctx context.Context, inbox []stream.Message) (err error) {
-	if len(w.traces) < len(inbox) {
-		w.traces, w.refusals = make([]schema.Trace, w.slice), make([]*schema.Refusal, w.slice)
-	}
+// judge decodes the messages of a slice, looks up what is stored about them, judges them again
+// and collects what is missing.
+func (w *replaying) judge(ctx context.Context, inbox []stream.Message) (err error) {
 	var query store.KeptQuery
 	sequences := make([]uint64, len(inbox))
 	for i := range inbox {
@@ -259,29 +203,36 @@ func (w *replaying) lookUp(ctx context.Context, inbox []stream.Message) (err err
 			query.Add(&w.traces[i])
 		}
 	}
-	if w.kept, err = w.Store.Kept(ctx, query); err != nil {
+	kept, err := w.Store.Kept(ctx, query)
+	if err != nil {
 		return err
 	}
-	w.dead, err = w.Store.KeptLetters(ctx, inbox[0].Received.Add(-clockSlack), sequences)
-	return err
-}
-
-// message processes one message, the i-th of its slice.
-func (w *replaying) message(ctx context.Context, m *stream.Message, i int, now time.Time) error {
-	w.summary.Messages++
-	switch {
-	case w.dead[store.LetterPlace{Sequence: m.Sequence, Digest: schema.DigestOf(wire.Kept(m.Data))}]:
-		w.summary.DeadLetters++
-	case w.refusals[i] != nil:
-		w.batch.refused(m, w.refusals[i])
-	default:
-		return w.trace(ctx, m, &w.traces[i], now)
+	dead, err := w.Store.KeptLetters(ctx, inbox[0].Received.Add(-clockSlack), sequences)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	w.workspace.warm(ctx, inbox)
+	for i := range inbox {
+		m := &inbox[i]
+		w.batch.take(*m, now)
+		w.summary.Messages++
+		switch {
+		case dead[store.LetterPlace{Sequence: m.Sequence, Digest: schema.DigestOf(wire.Kept(m.Data))}]:
+			w.summary.DeadLetters++
+		case w.refusals[i] != nil:
+			w.batch.refused(m, w.refusals[i])
+		default:
+			if err := w.trace(ctx, kept, m, &w.traces[i], now); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
-// trace judges a message that is a valid trace.
-func (w *replaying) trace(ctx context.Context, m *stream.Message, t *schema.Trace, now time.Time) error {
+// trace judges a message that is a valid trace, and collects what is missing for it.
+func (w *replaying) trace(ctx context.Context, kept *store.Kept, m *stream.Message, t *schema.Trace, now time.Time) (err error) {
 	meta := w.workspace.meta(t, m, w.created)
 	if !meta.RetainUntil.IsZero() && meta.RetainUntil.Before(now) {
 		w.summary.Expired++
@@ -291,13 +242,8 @@ func (w *replaying) trace(ctx context.Context, m *stream.Message, t *schema.Trac
 		return err
 	}
 	meta.Redelivered = true // it may have been stored since the look-up
-	return w.complete(t, meta)
-}
-
-// complete collects what is missing for a trace that was judged.
-func (w *replaying) complete(t *schema.Trace, meta store.Meta) (err error) {
 	v := &w.workspace.verdict
-	stored, judged, receipted := w.kept.Stored(t.Digest, meta.Received), w.kept.Judged(v), w.book.has(meta)
+	stored, judged, receipted := kept.Stored(t.Digest, meta.Received), kept.Judged(v), w.book.has(meta)
 	if stored && judged && receipted {
 		w.summary.Unchanged++
 		return nil
@@ -315,6 +261,6 @@ func (w *replaying) complete(t *schema.Trace, meta store.Meta) (err error) {
 		w.summary.VerdictsWritten++
 		w.batch.alerts, err = appendAlerts(w.batch.alerts, v)
 	}
-	w.kept.Note(meta.Received, v)
+	kept.Note(meta.Received, v)
 	return err
 }

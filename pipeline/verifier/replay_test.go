@@ -33,7 +33,7 @@ func judged(t *testing.T) *pipelinetest.Rig {
 	again.Digest = schema.DigestOf(again.Digest[:]) // as after the duplicate window
 	rig.Publish(t, again, pipelinetest.Record("a", []byte("{}")))
 	stage := serve(t, rig)
-	pipelinetest.Await(t, "the verifier at rest", func() bool { return atRest(t, rig) })
+	pipelinetest.Await(t, "the verifier to ack everything", func() bool { return atRest(t, rig) })
 	stage.Stop(t)
 	return rig
 }
@@ -84,7 +84,7 @@ func want(change func(*ReplaySummary)) ReplaySummary {
 func demand(t *testing.T, what string, got, want ReplaySummary) {
 	t.Helper()
 	if got != want {
-		t.Errorf("%s: it counts %+v\nwant            %+v", what, got, want)
+		t.Errorf("%s: counts %+v\nwant %+v", what, got, want)
 	}
 }
 
@@ -168,7 +168,7 @@ func TestReplayWritesWhatIsMissing(t *testing.T) {
 	}
 	state, err := rig.Client.StreamState(t.Context(), stream.DeadLetters)
 	if err != nil || state.Messages != 1 {
-		t.Errorf("%d dead letters, error %v: it stays one", state.Messages, err)
+		t.Errorf("%d dead letters, want 1; error %v", state.Messages, err)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestReplayFindsDigestsThatEndInNUL(t *testing.T) {
 		}
 	}
 	stage := serve(t, rig)
-	pipelinetest.Await(t, "the verifier at rest", func() bool { return atRest(t, rig) })
+	pipelinetest.Await(t, "the verifier to ack everything", func() bool { return atRest(t, rig) })
 	stage.Stop(t)
 	demand(t, "a healthy pipeline", replayed(t, rig, replayOf(t, rig)), ReplaySummary{Through: 6, Next: 7, Messages: 6, Unchanged: 6})
 
@@ -242,7 +242,7 @@ func count(t *testing.T, rig *pipelinetest.Rig, statement string) (n uint64) {
 
 // A replay restores rows alone where their verdicts exist, and verdicts alone, including those of
 // an older engine.
-func TestReplayPassesTheVerdictOfThisEngine(t *testing.T) {
+func TestReplayAddsTheVerdictOfThisEngine(t *testing.T) {
 	rig := judged(t)
 	rig.Exec(t, "ALTER TABLE traces DELETE WHERE stream_sequence = 2")
 	rig.Exec(t, "INSERT INTO verdicts SELECT * REPLACE('plumbline-0' AS engine_version, verified_at - INTERVAL 1 DAY AS verified_at) FROM verdicts WHERE stream_sequence > 12")
@@ -261,7 +261,7 @@ func TestReplayPassesTheVerdictOfThisEngine(t *testing.T) {
 }
 
 // A replay does not touch what the verifier has not acked, and what is outside the bounds.
-func TestReplayKeepsWithinItsBounds(t *testing.T) {
+func TestReplayStaysWithinItsBounds(t *testing.T) {
 	rig := judged(t)
 	second := numbered(judgedTraces)
 	rig.Publish(t, second) // it is not judged
@@ -292,7 +292,7 @@ type careless struct{ *stream.Client }
 func (careless) PublishReceipts(context.Context, [][]schema.Receipt) error { return nil }
 
 // A trace without a receipt gets one.
-func TestReplayReceipts(t *testing.T) {
+func TestReplayWritesReceipts(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
 	source, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
@@ -322,7 +322,7 @@ func TestReplayReceipts(t *testing.T) {
 }
 
 // A replay that failed at any step can be continued, and so can one that was interrupted.
-func TestReplayGoesOn(t *testing.T) {
+func TestReplayContinuesAfterAFailure(t *testing.T) {
 	rig := judged(t)
 	for _, f := range []*pipelinetest.Fault{{Step: "alerts"}, {Step: "alerts", Applied: true}, {Step: "insert"}, {Step: "insert", Applied: true}} {
 		rig.Exec(t, "ALTER TABLE traces DELETE WHERE 1")
@@ -366,7 +366,7 @@ func TestReplayWhileThePipelineWorks(t *testing.T) {
 	}
 	rig.Publish(t, records...)
 	stage := serve(t, rig)
-	pipelinetest.Await(t, "the verifier at rest", func() bool {
+	pipelinetest.Await(t, "the verifier to ack everything", func() bool {
 		replayed(t, rig, replayOf(t, rig))
 		return atRest(t, rig)
 	})

@@ -7,6 +7,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/sink"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/walk"
 	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -16,14 +17,8 @@ import (
 // judged.
 func (w *replaying) restoreLetters(ctx context.Context, first *stream.Message) error {
 	since := first.Received.Add(-clockSlack)
-	source, err := w.Client.ReadThrough(ctx, stream.ConsumerConfig{Stream: stream.DeadLetters, Since: since}, w.letters.LastSequence, w.letters)
-	if err != nil {
-		return err
-	}
-	defer source.Close()
-	for {
-		inbox, err := source.Next(ctx, 0)
-		if err != nil || len(inbox) == 0 {
+	for inbox, err := range walk.Slices(ctx, w.Client, stream.ConsumerConfig{Stream: stream.DeadLetters, Since: since}, w.letters, 0) {
+		if err != nil {
 			return err
 		}
 		missing, err := w.missingLetters(ctx, inbox, since, first.Sequence)
@@ -35,6 +30,7 @@ func (w *replaying) restoreLetters(ctx context.Context, first *stream.Message) e
 		}
 		w.summary.LettersWritten += len(missing)
 	}
+	return nil
 }
 
 // missingLetters returns the letters, of messages to be judged, that are not rows.
@@ -47,7 +43,7 @@ func (w *replaying) missingLetters(ctx context.Context, inbox []stream.Message, 
 		}
 		letter, err := wire.ParseDeadLetter(inbox[i].Subject, inbox[i].Header, inbox[i].Data)
 		if err != nil { // the sink skips it, too
-			w.Log.Error("a message of the dead letters is not one", "sequence", inbox[i].Sequence, "error", err)
+			w.Log.Error("a message of stream DEADLETTER is not a dead letter", "sequence", inbox[i].Sequence, "error", err)
 			continue
 		}
 		if letter.Sequence >= from && letter.Sequence <= w.summary.Through {
@@ -84,38 +80,26 @@ func (w *replaying) readReceipts(ctx context.Context, first *stream.Message) (*r
 	if w.receipts.Messages == 0 && w.receipts.LastSequence > 0 {
 		book.since = w.receipts.LastReceived
 	}
-	cfg := stream.ConsumerConfig{Stream: stream.Receipts, Since: first.Received.Add(-clockSlack)}
-	source, err := w.Client.ReadThrough(ctx, cfg, w.receipts.LastSequence, w.receipts)
-	if err != nil {
-		return nil, err
-	}
-	defer source.Close()
-	for {
-		inbox, err := source.Next(ctx, 0)
-		if err != nil || len(inbox) == 0 {
-			return book, err
+	within := stream.ConsumerConfig{Stream: stream.Receipts, Since: first.Received.Add(-clockSlack)}
+	for inbox, err := range walk.Slices(ctx, w.Client, within, w.receipts, 0) {
+		if err != nil {
+			return nil, err
 		}
 		if inbox[0].Sequence == w.receipts.FirstSequence && inbox[0].Sequence > 1 {
 			book.since = inbox[0].Received
 		}
 		for i := range inbox {
-			if err := book.take(&inbox[i]); err != nil { // the exporter skips it, too
-				w.Log.Error("a message of the receipts cannot be read", "sequence", inbox[i].Sequence, "error", err)
+			receipts, _, err := wire.DecodeReceipts(inbox[i].Data, nil)
+			if err != nil { // the exporter skips it, too
+				w.Log.Error("a message of stream RECEIPTS cannot be decoded", "sequence", inbox[i].Sequence, "error", err)
+				continue
+			}
+			for r := range receipts {
+				book.note(receipts[r].Sequence)
 			}
 		}
 	}
-}
-
-// take records the receipts in a message.
-func (r *receiptBook) take(m *stream.Message) error {
-	receipts, _, err := wire.DecodeReceipts(m.Data, nil)
-	if err != nil {
-		return err
-	}
-	for i := range receipts {
-		r.note(receipts[i].Sequence)
-	}
-	return nil
+	return book, nil
 }
 
 func (r *receiptBook) note(sequence uint64) {

@@ -87,7 +87,7 @@ func TestRevokedCardIsFound(t *testing.T) {
 // A trace that was judged before the verifier knew of the revocation is judged again, once: the
 // views show the newer verdict, the older one stays, and an alert is published. A restart repeats
 // nothing.
-func TestRevocationComesLate(t *testing.T) {
+func TestLateRevocation(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"), pipelinetest.Card("other", "b"))
 	stage := start(t, rig)

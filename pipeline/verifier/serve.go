@@ -15,6 +15,15 @@ import (
 	"github.com/plumbline/plumbline/pipeline/tables"
 )
 
+// durables are the stage's consumers: its own and those of the sinks, by stream.
+var durables = map[string]string{
+	stream.Traces:         stream.VerifierConsumer,
+	stream.DeadLetters:    stream.DeadLetterConsumer,
+	stream.Coherence:      stream.CoherenceConsumer,
+	stream.MessageRecords: stream.MessageConsumer,
+	stream.Alerts:         stream.FindingsConsumer,
+}
+
 // Serve runs the stage until ctx ends and the last batch is committed. It also follows the
 // registry of cards, judges traces whose card or revocation came late, and hosts the sinks
 // (pipeline/sink).
@@ -39,8 +48,12 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.
 	defer func() { err = errors.Join(err, database.Close()) }()
 	var registry *cards.Registry
 	var auditor Messages
-	sources := &sources{broker: broker}
-	defer sources.close()
+	sources := map[string]*stream.Consumer{}
+	defer func() {
+		for _, source := range sources {
+			source.Close()
+		}
+	}()
 	err = env.Open(ctx, broker, func() (err error) {
 		if registry, err = cards.Open(ctx, broker, cfg.Cards.CacheBytes); err != nil {
 			return err
@@ -48,7 +61,17 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.
 		if auditor, err = newAuditor(ctx, broker, policies); err != nil {
 			return err
 		}
-		return sources.open(ctx)
+		for name, durable := range durables {
+			if sources[name] != nil { // an earlier attempt opened it
+				continue
+			}
+			source, err := broker.OpenConsumer(ctx, stream.ConsumerConfig{Stream: name, Durable: durable})
+			if err != nil {
+				return err
+			}
+			sources[name] = source
+		}
+		return nil
 	})
 	if err != nil {
 		return err
@@ -65,7 +88,7 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.
 	}
 	late := &lateCards{env: env, registry: registry, rows: database, outlet: broker, workspace: lateJudging, wake: make(chan struct{}, 1)}
 	v := &verifier{
-		env: env, limits: cfg.limits(), source: sources.traces, rows: database, outlet: broker,
+		env: env, limits: cfg.limits(), source: sources[stream.Traces], rows: database, outlet: broker,
 		metrics:   newMetrics(env.Metrics),
 		workspace: judging, newRows: database.NewTraceBatch, late: late,
 	}
@@ -73,76 +96,25 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.
 	results := &sink.Coherence{Env: env, Rows: database, Letters: broker, RetainUntil: registry.RetainUntil}
 	decisions := &sink.Messages{Env: env, Rows: database, Ledger: broker, Policies: policies, RetainUntil: registry.RetainUntil}
 	findings := &sink.Findings{Env: env, Ledger: broker}
+	backlogs := []service.Consumer{late.backlog()}
+	for name, durable := range durables {
+		backlogs = append(backlogs, service.Consumer{Name: durable, Backlog: func(ctx context.Context) (uint64, error) {
+			return broker.Backlog(ctx, name, durable)
+		}})
+	}
 	known := make(chan struct{})
 	return service.Group(ctx,
-		func(ctx context.Context) error {
-			return env.ShowBacklogs(ctx, append(sources.backlogs(), late.backlog())...)
-		},
+		func(ctx context.Context) error { return env.ShowBacklogs(ctx, backlogs...) },
 		func(ctx context.Context) error { return late.watch(ctx, known) },
-		func(ctx context.Context) error { return late.run(ctx) },
-		func(ctx context.Context) error { return deadLetters.Run(ctx, sources.letters) },
-		func(ctx context.Context) error { return findings.Run(ctx, sources.alerts) },
-		after(known, func(ctx context.Context) error { return results.Run(ctx, sources.results) }), // cards define how long rows are retained
-		after(known, func(ctx context.Context) error { return decisions.Run(ctx, sources.decisions) }),
+		late.run,
+		func(ctx context.Context) error { return deadLetters.Run(ctx, sources[stream.DeadLetters]) },
+		func(ctx context.Context) error { return findings.Run(ctx, sources[stream.Alerts]) },
+		after(known, func(ctx context.Context) error { return results.Run(ctx, sources[stream.Coherence]) }), // cards define how long rows are retained
+		after(known, func(ctx context.Context) error { return decisions.Run(ctx, sources[stream.MessageRecords]) }),
 		after(known, func(ctx context.Context) error { // before all cards are known, each card would need a request of its own
 			env.Started()
 			return v.run(ctx)
 		}))
-}
-
-// sources are the streams that the stage reads.
-type sources struct {
-	broker                                      *stream.Client
-	traces, letters, results, decisions, alerts *stream.Consumer
-}
-
-// source is one of these streams with its consumer.
-type source struct {
-	consumer        **stream.Consumer
-	stream, durable string
-}
-
-func (s *sources) all() []source {
-	return []source{
-		{&s.traces, stream.Traces, stream.VerifierConsumer},
-		{&s.letters, stream.DeadLetters, stream.DeadLetterConsumer},
-		{&s.results, stream.Coherence, stream.CoherenceConsumer},
-		{&s.decisions, stream.MessageRecords, stream.MessageConsumer},
-		{&s.alerts, stream.Alerts, stream.FindingsConsumer},
-	}
-}
-
-// backlogs returns the backlog of each source.
-func (s *sources) backlogs() (consumers []service.Consumer) {
-	for _, source := range s.all() {
-		consumers = append(consumers, service.Consumer{Name: source.durable, Backlog: func(ctx context.Context) (uint64, error) {
-			return s.broker.Backlog(ctx, source.stream, source.durable)
-		}})
-	}
-	return consumers
-}
-
-// open opens the consumers that an earlier attempt did not open.
-func (s *sources) open(ctx context.Context) (err error) {
-	for _, source := range s.all() {
-		if *source.consumer != nil {
-			continue
-		}
-		*source.consumer, err = s.broker.OpenConsumer(ctx, stream.ConsumerConfig{Stream: source.stream, Durable: source.durable})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// close closes the consumers that were opened.
-func (s *sources) close() {
-	for _, consumer := range []*stream.Consumer{s.alerts, s.decisions, s.results, s.letters, s.traces} {
-		if consumer != nil {
-			consumer.Close()
-		}
-	}
 }
 
 // after runs an actor when ready is closed.
@@ -170,6 +142,8 @@ func newAuditor(ctx context.Context, broker *stream.Client, policies *messages.P
 }
 
 func newWorkspace(registry Registry, messages Messages, rules *Rules) (workspace, error) {
-	judge, err := aap.NewJudge(rules.thresholds())
+	thresholds := aap.DefaultThresholds()
+	thresholds.BehavioralSimilarity, thresholds.Methodology = rules.BehavioralSimilarity, rules.Methodology
+	judge, err := aap.NewJudge(thresholds)
 	return workspace{registry: registry, messages: messages, rules: judge}, err
 }

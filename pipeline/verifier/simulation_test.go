@@ -426,7 +426,7 @@ func (s *simulation) check() {
 	}
 	for i := range s.alerts.Stored {
 		if id := s.alerts.Stored[i].ID; !alerts[id] {
-			s.w.Wrong("alert %s follows from no trace", id)
+			s.w.Wrong("alert %s belongs to no trace", id)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func TestBehavioralSimilarityIsSet(t *testing.T) {
 	cfg.Common, cfg.ClickHouse = rig.Common(), rig.ClickHouse()
 	cfg.BehavioralSimilarity, cfg.Methodology = 0.9, methodology
 	stage := pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, &cfg, pipelinetest.Env(t, "verifier")) })
-	pipelinetest.Await(t, "the verifier at rest", func() bool { return atRest(t, rig) })
+	pipelinetest.Await(t, "the verifier to ack everything", func() bool { return atRest(t, rig) })
 	stage.Stop(t)
 
 	result, err := rig.Store.Query(t.Context(), "SELECT methodology, engine_version, has(warning_types, 'low_behavioral_similarity') FROM current_verdicts WHERE trace_id = 'tr-unlike'")

@@ -2,7 +2,6 @@ package verifier
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/limit"
@@ -126,7 +125,7 @@ func (v *verifier) fill(ctx, work context.Context, b *batch, full chan<- *batch)
 // the ack the broker redelivers them.
 func (v *verifier) fetch(ctx context.Context, b *batch) error {
 	v.inbox = v.inbox[:0]
-	return v.retry(ctx, "fetch traces", func() (err error) {
+	return v.env.Retry.Do(ctx, "fetch traces", func() (err error) {
 		room := v.limits.Bytes - b.meter.Bytes()
 		v.inbox, err = v.source.Fetch(ctx, v.inbox, min(sliceRows, v.limits.Rows-b.meter.Rows()), room, sliceWait)
 		if len(v.inbox) > 0 {
@@ -141,7 +140,7 @@ func (v *verifier) judgeAll(ctx context.Context, b *batch) error {
 	now := time.Now()
 	created := v.source.StreamCreated()
 	if b.rows.Len() == 0 {
-		b.revocations = v.late.revocations()
+		_, b.revocations = v.late.registry.RevocationsSince(0)
 	}
 	v.workspace.warm(ctx, v.inbox)
 	for i := range v.inbox {
@@ -149,7 +148,7 @@ func (v *verifier) judgeAll(ctx context.Context, b *batch) error {
 		b.take(*m, now)
 		stored, err := v.workspace.judge(ctx, b, m, created, now)
 		if err != nil {
-			err = v.retry(ctx, "judge trace", func() (err error) {
+			err = v.env.Retry.Do(ctx, "judge trace", func() (err error) {
 				stored, err = v.workspace.judge(ctx, b, m, created, now)
 				return err
 			})
@@ -168,68 +167,25 @@ func (v *verifier) judgeAll(ctx context.Context, b *batch) error {
 // step is repeated until it succeeds or ctx ends. After a crash all messages of the batch are
 // redelivered, and each step is idempotent.
 func (v *verifier) commit(ctx context.Context, b *batch) error {
-	release := stream.Hold(ctx, b.messages, func(err error) { v.env.Log.Warn("cannot hold off redelivery", "error", err) })
+	release := stream.Hold(ctx, b.messages, func(err error) {
+		v.env.Log.Warn("cannot keep a batch's messages alive; they may be redelivered", "error", err)
+	})
 	defer release()
 	for _, step := range []struct {
 		operation string
-		do        func(context.Context, *batch) error
+		do        func() error
 	}{
-		{"insert traces", v.insert},             // after a crash the same rows again: reading collapses them
-		{"publish dead letters", v.publishDead}, // after a crash the same letters again, under the same ids
-		{"publish receipts", v.publishReceipts}, // after a crash the same receipts again: the exporter counts each once
-		{"publish alerts", v.publishAlerts},     // after a crash the same alerts again, under the same ids
-		{"acknowledge traces", v.acknowledge},   // after a crash nothing is redelivered
+		{"insert traces", func() error { return b.insert(ctx, v.rows) }},                           // after a crash the same rows again: reading collapses them
+		{"publish dead letters", func() error { return b.publishDead(ctx, v.outlet) }},             // after a crash the same letters again, under the same ids
+		{"publish receipts", func() error { return v.outlet.PublishReceipts(ctx, b.receipts[:]) }}, // after a crash the same receipts again: the exporter counts each once
+		{"publish alerts", func() error { return b.publishAlerts(ctx, v.outlet) }},                 // after a crash the same alerts again, under the same ids
+		{"acknowledge traces", func() error { return stream.Acknowledge(ctx, b.messages) }},        // after a crash nothing is redelivered
 	} {
-		if err := v.retry(ctx, step.operation, func() error { return step.do(ctx, b) }); err != nil {
+		if err := v.env.Retry.Do(ctx, step.operation, step.do); err != nil {
 			return err
 		}
 	}
 	v.metrics.committed(b)
 	v.late.recheck(ctx, b) // a start checks all cards, so a crash before this loses nothing
 	return nil
-}
-
-func (v *verifier) insert(ctx context.Context, b *batch) error {
-	if b.rows.Len() == 0 {
-		return nil
-	}
-	return b.insert(ctx, v.rows)
-}
-
-// insert stores the rows. Rows that can never be stored become dead letters.
-func (b *batch) insert(ctx context.Context, rows Rows) error {
-	err := rows.InsertTraces(ctx, b.rows)
-	if bad, ok := errors.AsType[*store.BatchError](err); ok {
-		b.unstorable(bad.Rows)
-		return nil
-	}
-	return err
-}
-
-func (v *verifier) publishDead(ctx context.Context, b *batch) error {
-	for _, letter := range b.dead {
-		if err := v.outlet.DeadLetter(ctx, letter); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (v *verifier) publishReceipts(ctx context.Context, b *batch) error {
-	return v.outlet.PublishReceipts(ctx, b.receipts[:])
-}
-
-func (v *verifier) publishAlerts(ctx context.Context, b *batch) error {
-	if len(b.alerts) == 0 {
-		return nil
-	}
-	return v.outlet.PublishAlerts(ctx, b.alerts)
-}
-
-func (v *verifier) acknowledge(ctx context.Context, b *batch) error {
-	return stream.Acknowledge(ctx, b.messages)
-}
-
-func (v *verifier) retry(ctx context.Context, operation string, attempt func() error) error {
-	return v.env.Retry.Do(ctx, operation, attempt)
 }

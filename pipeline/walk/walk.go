@@ -1,0 +1,96 @@
+// Package walk reads streams as far as the stages have processed them. check --deep
+// (pipeline/reconcile) and both replays (pipeline/verifier, pipeline/drift) read every stream
+// with it, and the exporter takes its watermark from it.
+//
+// It owns the order in which the broker is asked for progress, and the one loop over a stream.
+// It does not own what is done with a message, nor the stages' consumers, which ack.
+//
+// Invariants: a watermark's ack floor is read before the states of the streams, so what the stage
+// wrote about the messages up to the floor lies within these states. A walk acks nothing. It
+// yields messages in stream order and ends at a sequence that was fixed before it began, or when
+// retention has removed the rest.
+package walk
+
+import (
+	"context"
+	"iter"
+
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+)
+
+// Broker answers questions about progress (stream.Client).
+type Broker interface {
+	ConsumerProgress(ctx context.Context, stream, consumer string) (stream.Progress, error)
+	StreamState(ctx context.Context, stream string) (stream.State, error)
+}
+
+// Verified returns the verifier's watermark: its ack floor on TRACES, and then the state of each
+// of the streams, in their order. The verifier publishes receipts, dead letters and alerts before
+// it acks, so those of all messages up to the floor are in the streams up to these states.
+func Verified(ctx context.Context, broker Broker, streams ...string) (floor uint64, states []stream.State, err error) {
+	progress, err := broker.ConsumerProgress(ctx, stream.Traces, stream.VerifierConsumer)
+	if err != nil {
+		return 0, nil, err
+	}
+	states = make([]stream.State, len(streams))
+	for i, name := range streams {
+		if states[i], err = broker.StreamState(ctx, name); err != nil {
+			return 0, nil, err
+		}
+	}
+	return progress.AckFloor, states, nil
+}
+
+// Measured returns drift's watermark: its ack floor on TRACES for each partition. Drift stores
+// points, alerts and states before it acks.
+func Measured(ctx context.Context, broker Broker) (floors [subject.Partitions]uint64, err error) {
+	for partition := range floors {
+		progress, err := broker.ConsumerProgress(ctx, stream.Traces, stream.DriftConsumer(partition))
+		if err != nil {
+			return floors, err
+		}
+		floors[partition] = progress.AckFloor
+	}
+	return floors, nil
+}
+
+// Slices yields the messages of a stream up to until.LastSequence, at most `most` in a slice, with
+// 0 meaning a few thousand. The configuration names the stream and may set From or Since. A slice
+// is valid until the next one. An error ends the walk, after the messages that came before it.
+func Slices(ctx context.Context, client *stream.Client, cfg stream.ConsumerConfig, until stream.State, most int) iter.Seq2[[]stream.Message, error] {
+	return func(yield func([]stream.Message, error) bool) {
+		reader, err := client.ReadThrough(ctx, cfg, until.LastSequence, until)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer reader.Close()
+		for {
+			messages, err := reader.Next(ctx, most)
+			if err == nil && len(messages) == 0 {
+				return
+			}
+			if !yield(messages, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Messages yields the messages of a whole stream up to until.LastSequence, one at a time.
+func Messages(ctx context.Context, client *stream.Client, name string, until stream.State) iter.Seq2[*stream.Message, error] {
+	return func(yield func(*stream.Message, error) bool) {
+		for messages, err := range Slices(ctx, client, stream.ConsumerConfig{Stream: name}, until, 0) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, m := range messages { // a copy: it stays valid
+				if !yield(&m, nil) {
+					return
+				}
+			}
+		}
+	}
+}

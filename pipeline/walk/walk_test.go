@@ -1,0 +1,109 @@
+package walk_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/walk"
+)
+
+// asked records the questions to a broker in their order.
+type asked struct{ questions []string }
+
+func (a *asked) ConsumerProgress(_ context.Context, name, consumer string) (stream.Progress, error) {
+	a.questions = append(a.questions, name+"/"+consumer)
+	return stream.Progress{AckFloor: uint64(len(a.questions))}, nil
+}
+
+func (a *asked) StreamState(_ context.Context, name string) (stream.State, error) {
+	a.questions = append(a.questions, name)
+	return stream.State{LastSequence: uint64(len(a.questions))}, nil
+}
+
+// The ack floor is read before the states, so that what the verifier wrote about the messages up
+// to the floor lies within the states.
+func TestAckFloorIsReadBeforeTheStates(t *testing.T) {
+	broker := new(asked)
+	floor, states, err := walk.Verified(t.Context(), broker, stream.Receipts, stream.Traces)
+	want := []string{stream.Traces + "/" + stream.VerifierConsumer, stream.Receipts, stream.Traces}
+	if err != nil || !slices.Equal(broker.questions, want) {
+		t.Errorf("asked %q, want %q; error %v", broker.questions, want, err)
+	}
+	if floor != 1 || len(states) != 2 || states[0].LastSequence != 2 || states[1].LastSequence != 3 {
+		t.Errorf("floor %d, states %+v", floor, states)
+	}
+	floors, err := walk.Measured(t.Context(), broker)
+	if err != nil || floors[0] != 4 || broker.questions[3] != stream.Traces+"/"+stream.DriftConsumer(0) {
+		t.Errorf("floors %v, error %v", floors, err)
+	}
+}
+
+// A walk yields the messages from its start to the sequence that was last when it began, in order
+// and without gaps, and acks nothing.
+func TestWalkEndsAtTheSequenceThatWasLast(t *testing.T) {
+	client, err := stream.Connect(t.Context(), stream.Config{URL: brokertest.Start(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	pipelinetest.EnsureTopology(t, client)
+	committer := client.NewCommitter(stream.CommitConfig{})
+	defer committer.Close()
+	publish := func(from, to int) {
+		t.Helper()
+		var records []stream.Record
+		for i := from; i <= to; i++ {
+			records = append(records, pipelinetest.Trace(fmt.Sprintf("tr-%d", i), "a", "ac", "s", "2026-02-01T00:00:00Z", "search"))
+		}
+		if _, err := committer.Publish(t.Context(), records); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish(1, 25)
+	state, err := client.StreamState(t.Context(), stream.Traces)
+	if err != nil || state.LastSequence != 25 {
+		t.Fatalf("%+v, error %v", state, err)
+	}
+	publish(26, 30)
+
+	next := uint64(3)
+	for messages, err := range walk.Slices(t.Context(), client, stream.ConsumerConfig{Stream: stream.Traces, From: next}, state, 10) {
+		if err != nil || len(messages) == 0 || len(messages) > 10 {
+			t.Fatalf("%d messages, error %v", len(messages), err)
+		}
+		for i := range messages {
+			if messages[i].Sequence != next {
+				t.Fatalf("sequence %d, want %d", messages[i].Sequence, next)
+			}
+			next++
+		}
+	}
+	if next != 26 {
+		t.Errorf("the walk ended before sequence %d, want 26", next)
+	}
+
+	var all []*stream.Message
+	for m, err := range walk.Messages(t.Context(), client, stream.Traces, state) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	if len(all) != 25 || all[0].Sequence != 1 || all[24].Sequence != 25 {
+		t.Errorf("%d messages", len(all))
+	}
+	for range walk.Messages(t.Context(), client, stream.Traces, state) {
+		break // the caller may stop early
+	}
+	for range walk.Slices(t.Context(), client, stream.ConsumerConfig{Stream: stream.Traces, From: 26}, state, 0) {
+		t.Error("a walk from beyond the last sequence yields messages")
+	}
+	if progress, err := client.ConsumerProgress(t.Context(), stream.Traces, stream.VerifierConsumer); err != nil || progress.AckFloor != 0 {
+		t.Errorf("ack floor %d, error %v", progress.AckFloor, err)
+	}
+}
