@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 
 	"github.com/plumbline/plumbline/broker/internal/embedded"
@@ -52,7 +53,8 @@ func serve(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	s, err := embedded.Start(args[0], at, embedded.Stderr())
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil)) // the parent keeps it in a file
+	s, err := embedded.Start(args[0], at, nil, log)
 	if err != nil {
 		return err
 	}
@@ -65,8 +67,14 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	if cfg.DataDir == "" {
 		return nil, errors.New("broker: DataDir must be set")
 	}
-	at, err := settle(cfg)
+	// Fix the endpoint under the directory's lock, and release the lock, which the child then
+	// takes. A second broker on the directory fails here, before anything is started.
+	lock, err := embedded.Acquire(cfg.DataDir)
 	if err != nil {
+		return nil, err
+	}
+	at, err := embedded.Assign(cfg.DataDir, cfg.Host, cfg.Port)
+	if err = errors.Join(err, lock.Release()); err != nil {
 		return nil, err
 	}
 	process, err := child.Start(ctx, child.Config{
@@ -87,30 +95,17 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	return &Broker{process: process, endpoint: at}, nil
 }
 
-// settle fixes the endpoint under the directory's lock. It releases the lock, which the child
-// then takes. A second broker on the directory fails here, before anything is started.
-func settle(cfg Config) (embedded.Endpoint, error) {
-	lock, err := embedded.Acquire(cfg.DataDir)
-	if err != nil {
-		return embedded.Endpoint{}, err
-	}
-	at, err := embedded.Settle(cfg.DataDir, cfg.Host, cfg.Port)
-	return at, errors.Join(err, lock.Release())
-}
-
-// ready checks the port first, which the server opens last. The server would log a
-// health request that comes too early.
+// ready asks the server whether JetStream and its streams are ready. It checks the port first,
+// which the server opens last: the server would log a health request that comes too early.
 func ready(ctx context.Context, at embedded.Endpoint) error {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", at.Address())
 	if err != nil {
 		return err
 	}
-	return errors.Join(conn.Close(), healthy(ctx, at))
-}
-
-// healthy asks the server whether JetStream and its streams are ready.
-func healthy(ctx context.Context, at embedded.Endpoint) error {
+	if err := conn.Close(); err != nil {
+		return err
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.MonitorURL()+"/healthz", nil)
 	if err != nil {
 		return err

@@ -102,7 +102,7 @@ func TestTakenPortIsNamed(t *testing.T) {
 		t.Errorf("the broker does not run: %v", err)
 	}
 	free()
-	log.await(t, "child is back", 1)
+	log.await(t, "child restarted", 1)
 	if err := b.Fault(); err != nil {
 		t.Errorf("the broker runs: %v", err)
 	}

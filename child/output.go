@@ -19,7 +19,7 @@ const quotedBytes = 2048
 func (p *Process) openOutput() (*os.File, error) {
 	err := os.Rename(p.cfg.Output, p.cfg.Output+".old")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("keep the output of the process before: %w", err)
+		return nil, fmt.Errorf("keep the output of the previous process: %w", err)
 	}
 	flags := os.O_CREATE | os.O_TRUNC | os.O_WRONLY | os.O_APPEND
 	f, err := os.OpenFile(p.cfg.Output, flags, 0o600)

@@ -100,9 +100,10 @@ func Start(ctx context.Context, cfg Config) (*Process, error) {
 		return nil, err
 	}
 	p := &Process{
-		cfg:      cfg,
-		log:      cfg.Logger.With("child", cfg.Name),
-		backoff:  newBackoff(),
+		cfg: cfg,
+		log: cfg.Logger.With("child", cfg.Name),
+		backoff: backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstDelay), backoff.WithMaxInterval(longestGap),
+			backoff.WithMaxElapsedTime(0)), // never give up
 		stopping: make(chan struct{}),
 		hurry:    make(chan struct{}),
 		done:     make(chan struct{}),
@@ -138,14 +139,6 @@ func (c *Config) complete() error {
 		c.Logger = slog.Default()
 	}
 	return nil
-}
-
-func newBackoff() *backoff.ExponentialBackOff {
-	return backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(firstDelay),
-		backoff.WithMaxInterval(longestGap),
-		backoff.WithMaxElapsedTime(0), // never give up
-	)
 }
 
 // Stop ends the child and returns when it is gone. It requests a clean end, and kills

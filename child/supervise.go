@@ -79,8 +79,10 @@ func (p *Process) awaitReady(ctx context.Context, r *running) error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
-		notYet := p.ask(asking)
-		if notYet == nil || isPermanent(notYet) {
+		once, cancel := context.WithTimeout(asking, answerWithin)
+		notYet := p.cfg.Ready(once)
+		cancel()
+		if notYet == nil || errors.As(notYet, new(*backoff.PermanentError)) {
 			return notYet
 		}
 		select {
@@ -115,18 +117,6 @@ func (p *Process) whileThere(ctx context.Context, r *running) (asking context.Co
 	return asking, stop
 }
 
-// ask calls Config.Ready once.
-func (p *Process) ask(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
-	defer cancel()
-	return p.cfg.Ready(ctx)
-}
-
-func isPermanent(err error) bool {
-	var permanent *backoff.PermanentError
-	return errors.As(err, &permanent)
-}
-
 // watch returns true when the process ended by itself, false when it was
 // stopped because Stop was called.
 func (p *Process) watch(r *running) bool {
@@ -155,7 +145,7 @@ func (p *Process) relaunch() *running {
 		p.update(func(s *State) { s.Restarts++ })
 		r, err := p.launch(context.Background())
 		if err == nil {
-			p.log.Info("child is back", "pid", r.cmd.Process.Pid)
+			p.log.Info("child restarted", "pid", r.cmd.Process.Pid)
 			return r
 		}
 		wait = prepareAgain

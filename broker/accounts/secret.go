@@ -3,7 +3,6 @@ package accounts
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,14 +16,14 @@ import (
 )
 
 const (
-	secretMode    = 0o600
-	passwordBytes = 24
+	secretMode  = 0o600
+	leastSecret = 24 // bytes; rand.Text returns 26
 )
 
 // credential reads or creates the user's secret, and sets the public part that the server gets.
 func (u *User) credential(password bool) error {
 	if password {
-		secret, err := u.secret(newPassword)
+		secret, err := u.secret(func() ([]byte, error) { return []byte(rand.Text()), nil })
 		if err != nil {
 			return err
 		}
@@ -42,7 +41,7 @@ func (u *User) credential(password bool) error {
 	}
 	pair, err := nkeys.FromSeed(seed)
 	if err != nil {
-		return fmt.Errorf("%s holds no nkey's seed: remove the file, and run the command again", u.Secret)
+		return fmt.Errorf("%s contains no nkey seed: remove the file, and run the command again", u.Secret)
 	}
 	u.Login, err = pair.PublicKey()
 	if err == nil && !nkeys.IsValidPublicUserKey(u.Login) {
@@ -56,7 +55,14 @@ func (u *User) secret(generate func() ([]byte, error)) ([]byte, error) {
 	info, err := os.Stat(u.Secret)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return u.keep(generate)
+		secret, err := generate()
+		if err == nil {
+			err = durable.MkdirAll(filepath.Dir(u.Secret), 0o700)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return secret, durable.WriteFile(u.Secret, append(bytes.Clone(secret), '\n'), secretMode)
 	case err != nil:
 		return nil, err
 	case info.Mode().Perm() != secretMode:
@@ -67,21 +73,10 @@ func (u *User) secret(generate func() ([]byte, error)) ([]byte, error) {
 		return nil, err
 	}
 	text = bytes.TrimSpace(text)
-	if len(text) < passwordBytes || durable.Blank(text) {
+	if len(text) < leastSecret || durable.Blank(text) {
 		return nil, fmt.Errorf("%s holds no secret: remove the file, and run the command again", u.Secret)
 	}
 	return text, nil
-}
-
-func (u *User) keep(generate func() ([]byte, error)) ([]byte, error) {
-	secret, err := generate()
-	if err != nil {
-		return nil, err
-	}
-	if err := durable.MkdirAll(filepath.Dir(u.Secret), 0o700); err != nil {
-		return nil, err
-	}
-	return secret, durable.WriteFile(u.Secret, append(bytes.Clone(secret), '\n'), secretMode)
 }
 
 func newSeed() ([]byte, error) {
@@ -90,12 +85,4 @@ func newSeed() ([]byte, error) {
 		return nil, err
 	}
 	return pair.Seed()
-}
-
-func newPassword() ([]byte, error) {
-	random := make([]byte, passwordBytes)
-	if _, err := rand.Read(random); err != nil {
-		return nil, err
-	}
-	return []byte(base64.RawURLEncoding.EncodeToString(random)), nil
 }

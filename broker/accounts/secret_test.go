@@ -76,7 +76,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"an empty secret":          {func(t *testing.T, c *accounts.Config) { overwrite(t, write(t, *c)[7].Secret, nil) }, "holds no secret"},
 		"a file that is no seed": {func(t *testing.T, c *accounts.Config) {
 			overwrite(t, write(t, *c)[7].Secret, bytes.Repeat([]byte("x"), 58))
-		}, "no nkey's seed"},
+		}, "contains no nkey seed"},
 		"one seed of several agents": {func(t *testing.T, c *accounts.Config) { copySecret(t, write(t, *c)) }, "same credential"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -39,7 +39,7 @@ func NewTLS(t testing.TB, secure *tls.Config) *Server {
 	t.Helper()
 	s := &Server{t: t, dir: t.TempDir(), secure: secure}
 	var err error
-	if s.at, err = embedded.Settle(s.dir, "", 0); err != nil {
+	if s.at, err = embedded.Assign(s.dir, "", 0); err != nil {
 		t.Fatal(err)
 	}
 	s.Start()
@@ -57,7 +57,7 @@ func (s *Server) MonitorURL() string { return s.at.MonitorURL() }
 func (s *Server) Start() {
 	s.t.Helper()
 	var err error
-	if s.running, err = embedded.StartTLS(s.dir, s.at, s.secure, slog.Default()); err != nil {
+	if s.running, err = embedded.Start(s.dir, s.at, s.secure, slog.Default()); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -25,7 +25,7 @@ var (
 	ErrUnknown = errors.New("no card is registered under this id")
 	// ErrChanged means that other content is registered under this card id. A new version of a
 	// card needs a new card_id.
-	ErrChanged = errors.New("another content is registered under this card_id; a new version needs a new card_id")
+	ErrChanged = errors.New("other content is registered under this card_id; a new version needs a new card_id")
 )
 
 // Bucket is a key-value bucket of cards or of their revocations. A key is the token of a card id.
@@ -176,7 +176,7 @@ func (r *Registry) notFound(cardID string, removal uint64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if entry := r.byID[cardID]; entry != nil && !entry.removed && removal <= entry.revision {
-		return fmt.Errorf("look up card %q: it is registered, and the broker does not find it: %w", cardID, stream.ErrUnavailable)
+		return fmt.Errorf("look up card %q: it is registered, but the broker does not find it: %w", cardID, stream.ErrUnavailable)
 	}
 	if len(r.absent) >= maxAbsent {
 		clear(r.absent)

@@ -77,7 +77,7 @@ func (s *Service) requestOf(ctx context.Context, check *schema.CoherenceCheck, q
 		}
 	}
 	if len(found) != 1 {
-		return nil, problem.New(http.StatusConflict, WordNoRequest, "agent %q has not answered an %s with this request_id of yours "+
+		return nil, problem.New(http.StatusConflict, WordNoRequest, "agent %q has not answered a request of yours (%s) with this request_id "+
 			"within the last %s: send that first", q.Responder, schema.MessageCardRequest, stream.HandshakeMemory)
 	}
 	return found[0], nil
@@ -87,12 +87,12 @@ func (s *Service) requestOf(ctx context.Context, check *schema.CoherenceCheck, q
 func recall(value []byte, responder string) (*schema.CardRequest, error) {
 	var a asked
 	if err := json.Unmarshal(value, &a); err != nil {
-		return nil, fmt.Errorf("read a remembered request: %w", err)
+		return nil, fmt.Errorf("read a stored request: %w", err)
 	}
 	if a.Responder != responder {
 		return nil, nil
 	}
 	var request *schema.CardRequest
-	err := decodeAs("read a remembered request", a.Request, &request)
+	err := decodeAs("read a stored request", a.Request, &request)
 	return request, err
 }

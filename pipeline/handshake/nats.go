@@ -65,12 +65,12 @@ func (s *Service) overNATS(ctx context.Context, broker *stream.Client, on string
 func fault(err error, log *slog.Logger) *stream.ServiceFault {
 	p := ProblemOf(err)
 	if p == nil {
-		log.Error("a handshake message was not answered", "error", err)
-		p = problem.New(http.StatusInternalServerError, WordInternal, "it failed here, not with you: the service's log says why")
+		log.Error("failed to answer a handshake message", "error", err)
+		p = problem.New(http.StatusInternalServerError, WordInternal, "internal error: see the service's log")
 	}
 	data, err := json.Marshal(p)
 	if err != nil {
-		log.Error("a problem cannot be written", "error", err)
+		log.Error("failed to encode a problem", "error", err)
 	}
 	return &stream.ServiceFault{Code: p.Code, Description: p.Message, Data: data}
 }

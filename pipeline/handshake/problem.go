@@ -55,9 +55,9 @@ func ProblemOf(err error) *problem.Problem {
 			"the broker is unavailable: begin again a little later, with a new request_id")
 	case errors.Is(err, keyring.ErrEarly), errors.Is(err, keyring.ErrLate): // the error says what to do
 		return problem.New(http.StatusServiceUnavailable, WordUnavailable,
-			"no answer is signed here for now: %v; begin again then, with a new request_id", err)
+			"the service cannot sign answers now: %v; begin again after that, with a new request_id", err)
 	case errors.Is(err, stream.ErrTooLarge):
-		return problem.New(http.StatusRequestEntityTooLarge, WordTooLarge, "the result is too large to be kept: begin again with fewer values")
+		return problem.New(http.StatusRequestEntityTooLarge, WordTooLarge, "the result is too large to store: begin again with fewer values")
 	}
 	return nil
 }

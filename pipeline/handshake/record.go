@@ -50,7 +50,7 @@ func (r *Record) ID(m *Messages) schema.Digest {
 func (s *Service) keep(ctx context.Context, r *Record) error {
 	messages, err := r.Messages()
 	if err != nil {
-		return fmt.Errorf("read a result of ours: %w", err)
+		return fmt.Errorf("read our own result: %w", err)
 	}
 	data, err := json.Marshal(r)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -141,7 +142,7 @@ func (s *Service) respond(ctx context.Context, q *Question, m *schema.CardReques
 		return nil, err
 	}
 	response := &schema.CardResponse{RequestID: m.RequestID, AlignmentCard: card.Card.Raw, SignedBy: schema.SignedByService,
-		Timestamp: later(now, m.Timestamp)}
+		Timestamp: notBefore(m, now)}
 	key, err := s.signer.Key(now)
 	if err != nil {
 		return nil, err
@@ -155,7 +156,7 @@ func (s *Service) respond(ctx context.Context, q *Question, m *schema.CardReques
 	}
 	remembered, err := json.Marshal(asked{Responder: q.Responder, Request: m.Raw})
 	if err != nil {
-		return nil, fmt.Errorf("remember a request: %w", err)
+		return nil, fmt.Errorf("store a request: %w", err)
 	}
 	return answer, s.once(ctx, m, m.Requester.AgentID, remembered)
 }
@@ -187,7 +188,7 @@ func (s *Service) assess(ctx context.Context, q *Question, m *schema.CoherenceCh
 	if request.TaskContext != nil {
 		task.Required = request.TaskContext.ValuesRequired
 	}
-	result := coherence.Answer(m, s.assessor.Check(initiator, responder, task, now), later(now, m.Timestamp))
+	result := coherence.Answer(m, s.assessor.Check(initiator, responder, task, now), notBefore(m, now))
 	result.SignedBy = schema.SignedByService
 	key, err := s.signer.Key(now)
 	if err != nil {
@@ -240,7 +241,7 @@ func (s *Service) initiator(ctx context.Context, agentID, cardID string) (cohere
 	}
 	card, revoked, err := s.peers.Card(ctx, agentID, cardID)
 	if err != nil { // all peers were asked: without a card it is unknown
-		s.log.Warn("the card of an initiator cannot be asked for", "agent", agentID, "card", cardID, "error", err)
+		s.log.Warn("failed to fetch the card of an initiator from the peers", "agent", agentID, "card", cardID, "error", err)
 	}
 	party.Card, party.RevokedAt = card, revoked
 	return party, nil
@@ -297,11 +298,8 @@ func fresh(m schema.Handshake, now time.Time) error {
 	return nil
 }
 
-// later returns the later time. It ensures that an answer is not dated before its question if the
-// requester's clock is fast.
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
+// notBefore returns now, or the time of the question if the requester's clock is fast: an answer is
+// not dated before its question.
+func notBefore(question schema.Handshake, now time.Time) time.Time {
+	return slices.MaxFunc([]time.Time{now, question.Time()}, time.Time.Compare)
 }

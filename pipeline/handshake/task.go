@@ -55,11 +55,11 @@ func (s *Service) receipt(ctx context.Context, m *schema.TaskResult, receipt sch
 	}
 	value, _, err = s.memory.GetNewest(ctx, keyOf(m.Type(), m.ID(), m.Responder.AgentID))
 	if err != nil {
-		return receipt, fmt.Errorf("read the receipt of before: %w", err)
+		return receipt, fmt.Errorf("read the earlier receipt: %w", err)
 	}
 	var before schema.TaskReceipt
 	if err := json.Unmarshal(value, &before); err != nil {
-		return receipt, fmt.Errorf("read the receipt of before: %w", err)
+		return receipt, fmt.Errorf("read the earlier receipt: %w", err)
 	}
 	if before.SHA256 != receipt.SHA256 {
 		return receipt, replayed

@@ -119,7 +119,7 @@ func ended(t *testing.T, file string, purpose keyring.Purpose) {
 // refusedForKey checks that the answer names the key to rotate.
 func refusedForKey(t *testing.T, answer reply, purpose keyring.Purpose) {
 	t.Helper()
-	if answer.code != http.StatusServiceUnavailable || !strings.Contains(answer.text, "make another with: plumbline keys rotate "+string(purpose)) {
+	if answer.code != http.StatusServiceUnavailable || !strings.Contains(answer.text, "create a new one with: plumbline keys rotate "+string(purpose)) {
 		t.Errorf("%+v", answer)
 	}
 }

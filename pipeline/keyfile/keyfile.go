@@ -44,8 +44,8 @@ func Load(path string) (ed25519.PrivateKey, error) {
 		return nil, fmt.Errorf("load key: %w", err)
 	}
 	if len(bytes.Trim(seed, "\x00")) == 0 {
-		return nil, fmt.Errorf("load key %s: the file is empty, or zero bytes, as a loss of power leaves a file: put it back from a backup; "+
-			"where nothing was signed with it, remove it", path)
+		return nil, fmt.Errorf("load key %s: the file is empty or contains only zero bytes, probably after a loss of power: restore it from a backup; "+
+			"if nothing was signed with it, remove it", path)
 	}
 	if len(seed) != ed25519.SeedSize {
 		return nil, fmt.Errorf("load key %s: not exactly %d raw bytes (no PEM, no hexadecimal digits, no line feed)", path, ed25519.SeedSize)

@@ -45,7 +45,7 @@ func (s Slot) Follow(ctx context.Context, ledger Ledger) (*Live, error) {
 func (l *Live) Renew(ctx context.Context) (changed bool, err error) {
 	file, err := os.Stat(l.slot.Path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("look at the %s key: %w", l.slot.Purpose, err)
+		return false, fmt.Errorf("check the %s key: %w", l.slot.Purpose, err)
 	}
 	before := l.opened.Load()
 	if before != nil && file != nil && same(file, l.file) {
@@ -94,7 +94,7 @@ func (l *Live) Watch(ctx context.Context, log *slog.Logger) error {
 			told = ""
 		case err.Error() != told:
 			told = err.Error()
-			log.Error("a key cannot be taken up, the one before signs", "purpose", l.slot.Purpose, "error", err)
+			log.Error("a new key cannot be used; the previous one still signs", "purpose", l.slot.Purpose, "error", err)
 		}
 		if changed {
 			log.Info("signing with another key", "purpose", l.slot.Purpose, "key_id", l.Opened().Entry.KeyID)
@@ -135,7 +135,7 @@ func (l *Live) Keys() []keyring.Key {
 func (l *Live) Current(now time.Time) (*Opened, error) {
 	opened := l.opened.Load()
 	if err := opened.Entry.ValidAt(now.Truncate(time.Second)); err != nil {
-		return nil, fmt.Errorf("%w: make another with: plumbline keys rotate %s", err, opened.Entry.Purpose)
+		return nil, fmt.Errorf("%w: create a new one with: plumbline keys rotate %s", err, opened.Entry.Purpose)
 	}
 	return opened, nil
 }

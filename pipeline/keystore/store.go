@@ -24,7 +24,7 @@ const lockName = ".keys.lock"
 // Errors of Open, New and Rotate. Their errors wrap one of these, or are errors of the disk or
 // the list.
 var (
-	ErrExists   = errors.New("there is a key already")
+	ErrExists   = errors.New("a key exists already")
 	ErrMissing  = errors.New("there is no key")
 	ErrUnlisted = errors.New("the key in the file is not the one in use by the key list")
 )
@@ -122,7 +122,7 @@ func (s Slot) current(now time.Time) (*Opened, error) {
 	key, err := keyfile.Load(s.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && isListed:
-		return nil, fmt.Errorf("%w: %s does not exist, and %s names key %s: put the file back; or move the list away and begin a new one, which nobody has pinned yet",
+		return nil, fmt.Errorf("%w: %s does not exist, and %s names key %s: put the file back; or move the list away and begin a new one, which no verifier has pinned yet",
 			ErrUnlisted, s.Path, s.List(), listed.KeyID)
 	case errors.Is(err, fs.ErrNotExist):
 		return &Opened{Ring: ring}, fmt.Errorf("%w for %s: %s does not exist", ErrMissing, s.Purpose, s.Path)
@@ -161,7 +161,7 @@ func (s Slot) adopt(ring *keyring.Ring, key ed25519.PrivateKey, now time.Time) (
 	}
 	o, err := s.publish(grown, key)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the key in %s is on no list yet: where its directory can be written, plumbline keys show puts it on one", err, s.Path)
+		return nil, fmt.Errorf("%w: the key in %s is not on a list yet: make its directory writable and run plumbline keys show, which lists it", err, s.Path)
 	}
 	return o, nil
 }
@@ -218,8 +218,8 @@ func ReadList(path string) (*keyring.Ring, error) {
 		return nil, fmt.Errorf("read the key list: %w", err)
 	}
 	if durable.Blank(text) {
-		return nil, fmt.Errorf("the key list %s is empty, or zero bytes, as a loss of power leaves a file: put it back from a backup; "+
-			"where nothing was signed yet, remove it: a list of the keys that are there is made", path)
+		return nil, fmt.Errorf("the key list %s is empty or contains only zero bytes, probably after a loss of power: restore it from a backup; "+
+			"if nothing was signed yet, remove it: a list of the present keys is then created", path)
 	}
 	ring, err := keyring.Parse(text)
 	if err != nil {
@@ -240,7 +240,7 @@ func (s Slot) Permit(key ed25519.PrivateKey) error {
 	}
 	listed, ok := ring.Find(key.Public().(ed25519.PublicKey))
 	if ok && listed.Purpose != s.Purpose {
-		return fmt.Errorf("%w: %s holds a %s key, and a key has one purpose: plumbline keys new %s makes one", keyring.ErrPurpose, s.Path, listed.Purpose, s.Purpose)
+		return fmt.Errorf("%w: %s holds a %s key, and a key has one purpose: create one with plumbline keys new %s", keyring.ErrPurpose, s.Path, listed.Purpose, s.Purpose)
 	}
 	return nil
 }

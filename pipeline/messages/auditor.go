@@ -3,6 +3,7 @@ package messages
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,7 +22,7 @@ type Auditor struct {
 // NewAuditor returns an auditor of the agents in the policies. It caches a limited number of
 // records in memory.
 func NewAuditor(policies *Policies, bucket Bucket) *Auditor {
-	return &Auditor{policies: policies, records: NewRecords(&remembering{Bucket: bucket})}
+	return &Auditor{policies: policies, records: NewRecords(&caching{Bucket: bucket})}
 }
 
 // Findings returns the findings T1 to T6 of a trace. The error is the broker's, after which it is
@@ -69,4 +70,51 @@ func (a *Auditor) known(ctx context.Context, t *schema.Trace, c *audit.Citation)
 		})
 	}
 	return known, group.Wait()
+}
+
+// maxCached limits each of the two generations of a caching bucket.
+const maxCached = 10_000
+
+// caching is a bucket that reads each record once and caches it for a while, because records
+// never change. It does not cache the absence of a record.
+type caching struct {
+	Bucket
+
+	mu            sync.Mutex
+	recent, older map[string][]byte
+}
+
+// GetNewest returns the cached value, or else that of the bucket.
+func (r *caching) GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error) {
+	if value, known := r.cached(key); known {
+		return value, 0, nil
+	}
+	value, revision, err = r.Bucket.GetNewest(ctx, key)
+	if err == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.put(key, value)
+	}
+	return value, revision, err
+}
+
+// cached looks a value up in the cache, and moves it into the recent generation.
+func (r *caching) cached(key string) (value []byte, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if value, known = r.recent[key]; known {
+		return value, true
+	}
+	if value, known = r.older[key]; known {
+		r.put(key, value)
+	}
+	return value, known
+}
+
+// put adds a value to the recent generation. The caller has locked mu.
+func (r *caching) put(key string, value []byte) {
+	if len(r.recent) >= maxCached || r.recent == nil {
+		r.recent, r.older = make(map[string][]byte), r.recent
+	}
+	r.recent[key] = value
 }

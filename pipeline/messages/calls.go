@@ -11,7 +11,12 @@ import (
 // Call decides a tool call by the message that it cites, and by no other. The error is a
 // *problem.Problem, or the broker's. In both cases the tool must not be called.
 func (s *Service) Call(ctx context.Context, q *wire.CallRequest) (*wire.CallDecision, error) {
-	if err := validateCall(q); err != nil {
+	var f faults
+	f.id("/agent_id", q.AgentID)
+	f.id("/session_id", q.SessionID)
+	err := message.CheckToolName(q.ToolName)
+	f.check(err == nil, "/tool_name", "%v", err)
+	if err := f.err(); err != nil {
 		return nil, err
 	}
 	r := s.begin(message.KindToolCall, q.AgentID, q.SessionID)
@@ -33,15 +38,6 @@ func (s *Service) Call(ctx context.Context, q *wire.CallRequest) (*wire.CallDeci
 		decision.CallID = r.ID
 	}
 	return decision, nil
-}
-
-func validateCall(q *wire.CallRequest) error {
-	var f faults
-	f.id("/agent_id", q.AgentID)
-	f.id("/session_id", q.SessionID)
-	err := message.CheckToolName(q.ToolName)
-	f.check(err == nil, "/tool_name", "%v", err)
-	return f.err()
 }
 
 // decide decides by the records of the message: it was signed for this session, it was accepted,

@@ -46,7 +46,7 @@ func OpenPolicies(path string, anonymous bool, log *slog.Logger) (*Policies, err
 	}
 	file, err := reload.Open(path, read, func(t *table, err error) {
 		if err != nil {
-			log.Error("message policies are not usable, the last good ones stay in force", "error", err)
+			log.Error("message policies cannot be used; the last valid ones stay in force", "error", err)
 			return
 		}
 		log.Info("message policies reloaded", "agents", len(t.agents))
@@ -127,8 +127,8 @@ func readLenientPolicies(path string) (*table, error) {
 		}
 	}
 	if len(enforced) > 0 {
-		return nil, fmt.Errorf("message policies %s: %s: mode enforce needs a token file, or anybody on this machine could sign messages: "+
-			"give one (token_file, --token-file), or set mode warn", path, strings.Join(enforced, ", "))
+		return nil, fmt.Errorf("message policies %s: %s: mode enforce needs a token file, or any process on this machine could sign messages: "+
+			"set one (token_file, --token-file), or use mode warn", path, strings.Join(enforced, ", "))
 	}
 	return t, nil
 }

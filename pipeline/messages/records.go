@@ -160,7 +160,7 @@ func (r *Records) nextNumber(ctx context.Context, agentID, sessionID string) (ui
 			return number, err
 		}
 	}
-	return 0, fmt.Errorf("number a tool result: %w: too many at the same time", stream.ErrUnavailable)
+	return 0, fmt.Errorf("number a tool result: %w: too many requests at the same time", stream.ErrUnavailable)
 }
 
 func (r *Records) tryNumber(ctx context.Context, key string) (uint64, error) {

@@ -27,7 +27,7 @@ func (s *Service) SignResult(ctx context.Context, q *wire.ResultRequest) (*wire.
 		return nil, problem.New(http.StatusBadRequest, WordInvalid, "%v", err)
 	}
 	r := s.begin(message.KindToolResult, q.AgentID, q.SessionID)
-	r.Outcome, r.ToolName, r.Seq, r.KeyID, r.SHA256 = message.Signed, q.ToolName, result.Seq, s.key.ID(), digest(form)
+	r.Outcome, r.ToolName, r.Seq, r.KeyID, r.SHA256 = message.Signed, q.ToolName, result.Seq, s.key.ID(), schema.DigestOf(form).String()
 	if err := s.records.make(ctx, resultKey(q.AgentID, q.SessionID, r.Seq), r); err != nil {
 		return nil, fmt.Errorf("record a tool result: %w", err)
 	}
@@ -69,7 +69,7 @@ func (s *Service) VerifyResult(ctx context.Context, q *wire.ResultCheck) (*wire.
 	if err != nil {
 		return nil, err
 	}
-	if r == nil || r.ToolName != q.ToolName || r.SHA256 != digest(form) || r.KeyID != q.KeyID {
+	if r == nil || r.ToolName != q.ToolName || r.SHA256 != schema.DigestOf(form).String() || r.KeyID != q.KeyID {
 		return reject(message.ReasonWrongSession, "this session has another result under this number, or none"), nil
 	}
 	return &wire.ResultVerdict{Outcome: message.Accepted}, nil

@@ -343,11 +343,11 @@ func TestHostileEnvelopes(t *testing.T) {
 // The cache of records is limited, and absence is not cached.
 func TestRemembering(t *testing.T) {
 	bucket := newMemory()
-	r := &remembering{Bucket: bucket}
+	r := &caching{Bucket: bucket}
 	if _, _, err := r.GetNewest(t.Context(), "late"); !errors.Is(err, stream.ErrNotFound) {
 		t.Fatal(err)
 	}
-	for i := range 3*mostRemembered + 1 {
+	for i := range 3*maxCached + 1 {
 		key := fmt.Sprint("k", i)
 		if _, err := bucket.Create(t.Context(), key, []byte(key)); err != nil {
 			t.Fatal(err)
@@ -356,11 +356,11 @@ func TestRemembering(t *testing.T) {
 			t.Fatalf("%s: %q, %v", key, value, err)
 		}
 	}
-	if len(r.recent)+len(r.older) > 2*mostRemembered {
+	if len(r.recent)+len(r.older) > 2*maxCached {
 		t.Errorf("%d and %d are remembered", len(r.recent), len(r.older))
 	}
 	bucket.unreadable = stream.ErrUnavailable
-	last := fmt.Sprint("k", 3*mostRemembered)
+	last := fmt.Sprint("k", 3*maxCached)
 	if value, _, err := r.GetNewest(t.Context(), last); err != nil || string(value) != last {
 		t.Errorf("the last one: %q, %v", value, err)
 	}

@@ -2,8 +2,10 @@ package messages
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 
 	"github.com/plumbline/plumbline/message"
@@ -67,13 +69,14 @@ func (s *Service) draft(q *wire.SignRequest, from Sender) (*draft, error) {
 	d := &draft{record: s.begin(message.KindMessage, q.AgentID, q.SessionID), declared: declared}
 	clean, stripped := message.Strip(q.Text)
 	d.stripped = append([]message.Stripped{}, stripped...)
-	nonce, err := s.nonce()
-	if err != nil {
-		return nil, err
+	var random [16]byte
+	if _, err := io.ReadFull(s.random, random[:]); err != nil {
+		return nil, fmt.Errorf("create a nonce: %w", err)
 	}
+	nonce := hex.EncodeToString(random[:])
 	r := d.record
 	r.Outcome, r.MessageID, r.Source, r.Sender = message.Signed, r.ID, from.Source, from.Name
-	r.Nonce, r.KeyID, r.SHA256, r.Stripped, r.Approves = nonce, s.key.ID(), digest([]byte(clean)), len(stripped), q.Approves
+	r.Nonce, r.KeyID, r.SHA256, r.Stripped, r.Approves = nonce, s.key.ID(), schema.DigestOf([]byte(clean)).String(), len(stripped), q.Approves
 	d.message = message.Message{
 		ID: r.ID, AgentID: r.AgentID, SessionID: r.SessionID, Source: r.Source, Sender: r.Sender,
 		Nonce: nonce, Timestamp: schema.Time{Time: r.At}, Text: clean,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/message"
@@ -18,7 +19,12 @@ import (
 // broker's. After an error the message must not be used, unless a repetition of the same attempt
 // accepts it.
 func (s *Service) Verify(ctx context.Context, q *wire.VerifyRequest) (*wire.Verification, error) {
-	if err := validateVerify(q); err != nil {
+	var f faults
+	f.id("/agent_id", q.AgentID)
+	f.id("/session_id", q.SessionID)
+	f.check(len(q.AttemptID) <= schema.MaxIDBytes, "/attempt_id", "%d bytes, at most %d are allowed", len(q.AttemptID), schema.MaxIDBytes)
+	f.check(len(q.Wrapped) <= maxWrapped, "/wrapped", "%d bytes, a wrapped message may have %d", len(q.Wrapped), maxWrapped)
+	if err := f.err(); err != nil {
 		return nil, err
 	}
 	c := s.receive(q)
@@ -34,15 +40,6 @@ func (s *Service) Verify(ctx context.Context, q *wire.VerifyRequest) (*wire.Veri
 	}
 	s.count(c.record)
 	return c.answer(), nil
-}
-
-func validateVerify(q *wire.VerifyRequest) error {
-	var f faults
-	f.id("/agent_id", q.AgentID)
-	f.id("/session_id", q.SessionID)
-	f.check(len(q.AttemptID) <= schema.MaxIDBytes, "/attempt_id", "%d bytes, at most %d are allowed", len(q.AttemptID), schema.MaxIDBytes)
-	f.check(len(q.Wrapped) <= maxWrapped, "/wrapped", "%d bytes, a wrapped message may have %d", len(q.Wrapped), maxWrapped)
-	return f.err()
 }
 
 // maxWrapped is the length of the longest message with its wrapper.
@@ -67,7 +64,7 @@ func (s *Service) receive(q *wire.VerifyRequest) *receipt {
 	if err != nil {
 		text = q.Wrapped
 	}
-	c.message.Text, r.SHA256 = text, digest([]byte(text))
+	c.message.Text, r.SHA256 = text, schema.DigestOf([]byte(text)).String()
 	if err != nil || q.Envelope == nil {
 		against(r, message.Rejected, message.ReasonUnsigned, "no signed message: it needs its wrapper and its envelope")
 		return c
@@ -104,7 +101,7 @@ func (s *Service) admit(ctx context.Context, c *receipt) error {
 		}
 		if approved != nil { // its freshness counts from the approval
 			approval = &message.Approval{MessageID: approved.ID, Intents: approved.Approved}
-			r.ApprovalID, at = approved.ID, later(at, approved.At)
+			r.ApprovalID, at = approved.ID, slices.MaxFunc([]time.Time{at, approved.At}, time.Time.Compare)
 		}
 	}
 	if err := message.Fresh(at, r.At, s.window); err != nil {
@@ -122,14 +119,14 @@ func (s *Service) admit(ctx context.Context, c *receipt) error {
 	}
 	err := s.keep(ctx, c, acceptanceKey(c.message.ID))
 	if errors.Is(err, stream.ErrConflict) {
-		return s.again(ctx, c)
+		return s.repeated(ctx, c)
 	}
 	return err
 }
 
-// again answers for a message that was accepted before. The attempt that accepted it gets the
+// repeated answers for a message that was accepted before. The attempt that accepted it gets the
 // same answer. Every other attempt is a replay.
-func (s *Service) again(ctx context.Context, c *receipt) error {
+func (s *Service) repeated(ctx context.Context, c *receipt) error {
 	taken, err := s.records.Acceptance(ctx, c.record)
 	if err != nil {
 		return err
@@ -167,13 +164,6 @@ func (c *receipt) answer() *wire.Verification {
 		v.Text, v.Stripped = clean, append(v.Stripped, stripped...)
 	}
 	return v
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // clip shortens what a runtime claims, for a record.

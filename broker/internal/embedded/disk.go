@@ -22,7 +22,7 @@ const (
 )
 
 // ErrStuck is returned by Watch when the store must be reopened.
-var ErrStuck = errors.New("the store could not write, takes nothing more until it is opened again, and has room now")
+var ErrStuck = errors.New("the store failed to write and must be reopened; its disk has free space now")
 
 // limitOf returns how large a store may become that holds so many bytes now.
 func limitOf(dir string, held int64) (int64, error) {
@@ -80,7 +80,7 @@ func (s *Server) Watch(ctx context.Context) error {
 			continue
 		}
 		if err := s.raiseLimit(); err != nil {
-			s.log.Warn("the limit of the broker's store stays as it is", "error", err)
+			s.log.Warn("failed to raise the limit of the broker's store", "error", err)
 		}
 	}
 }
@@ -106,6 +106,6 @@ func (s *Server) raiseLimit() error {
 	if err := s.nats.ReloadOptions(opts); err != nil {
 		return fmt.Errorf("raise the limit of the store to %d bytes: %w", higher, err)
 	}
-	s.log.Info("the broker's disk has more room: its store may become larger", "bytes", higher)
+	s.log.Info("the broker's disk has more free space: the limit of its store is raised", "bytes", higher)
 	return nil
 }

@@ -65,7 +65,7 @@ func Load(dir string) (Endpoint, error) {
 		return e, fmt.Errorf("read the broker's endpoint %s: %w", endpointFile(dir), errBlank)
 	}
 	if err := json.Unmarshal(raw, &e); err != nil {
-		return e, fmt.Errorf("read the broker's endpoint %s: %w: remove the file, and a new one is made", endpointFile(dir), err)
+		return e, fmt.Errorf("read the broker's endpoint %s: %w: remove the file; a new one is then created", endpointFile(dir), err)
 	}
 	return e, nil
 }
@@ -73,10 +73,10 @@ func Load(dir string) (Endpoint, error) {
 // errBlank reports an empty file: a loss of power erased the endpoint before it was on disk.
 var errBlank = errors.New("the file is empty")
 
-// Settle returns the endpoint of the directory for the given listener, and creates
+// Assign returns the endpoint of the directory for the given listener, and creates
 // or changes it if necessary: a port is kept unless another process took it.
 // An empty host is loopback, port 0 any port. The caller holds the directory's lock.
-func Settle(dir, host string, port int) (Endpoint, error) {
+func Assign(dir, host string, port int) (Endpoint, error) {
 	e, err := Load(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errBlank):
@@ -99,18 +99,14 @@ func Settle(dir, host string, port int) (Endpoint, error) {
 	if err != nil {
 		return e, err
 	}
-	return e, e.save(dir)
-}
-
-func (e Endpoint) save(dir string) error {
 	raw, err := json.MarshalIndent(e, "", "  ")
+	if err == nil {
+		err = durable.WriteFile(endpointFile(dir), raw, 0o600)
+	}
 	if err != nil {
-		return fmt.Errorf("write the broker's endpoint: %w", err)
+		return e, fmt.Errorf("write the broker's endpoint: %w", err)
 	}
-	if err := durable.WriteFile(endpointFile(dir), raw, 0o600); err != nil {
-		return fmt.Errorf("write the broker's endpoint: %w", err)
-	}
-	return nil
+	return e, nil
 }
 
 func endpointFile(dir string) string { return filepath.Join(dir, "endpoint.json") }

@@ -26,7 +26,7 @@ func TestPortsDiffer(t *testing.T) {
 	if err := os.WriteFile(endpointFile(dir), []byte(kept), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if e, err := Settle(dir, "", 0); err != nil || e.Port == e.MonitorPort {
+	if e, err := Assign(dir, "", 0); err != nil || e.Port == e.MonitorPort {
 		t.Errorf("%+v, %v", e, err)
 	}
 }
@@ -48,14 +48,14 @@ func TestEndpointAfterALossOfPower(t *testing.T) {
 		if err := os.WriteFile(endpointFile(dir), []byte(c.left), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		made, err := Settle(dir, "", 0)
+		made, err := Assign(dir, "", 0)
 		if (err == nil) != c.made {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err != nil {
 			continue
 		}
-		if again, err := Settle(dir, "", 0); err != nil || again != made || made.Password == "" {
+		if again, err := Assign(dir, "", 0); err != nil || again != made || made.Password == "" {
 			t.Errorf("%s: %+v, then %+v, %v", name, made, again, err)
 		}
 	}

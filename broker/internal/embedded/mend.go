@@ -48,14 +48,14 @@ func mendStream(stream string, log *slog.Logger) error {
 		if stored, err := os.ReadFile(sumFile); string(stored) == sum || (err != nil && !errors.Is(err, fs.ErrNotExist)) {
 			return err
 		}
-		log.Warn("the checksum of a stream's settings is written again: they were made or changed when the server stopped", "directory", stream)
+		log.Warn("rewrote the checksum of a stream's settings, which were being changed when the server stopped", "directory", stream)
 		return durable.WriteFile(sumFile, []byte(sum), 0o640)
 	}
 	held, err := holdsMessages(filepath.Join(stream, "msgs"))
 	if err != nil || held {
 		return err // the health check reports a stream with messages: an operator must look at it
 	}
-	log.Warn("a stream that was not made to its end is removed", "directory", stream)
+	log.Warn("removed a stream whose creation was interrupted", "directory", stream)
 	return os.RemoveAll(stream)
 }
 

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -42,14 +41,9 @@ type Server struct {
 }
 
 // Start runs a server on the endpoint, with its store in dir. It returns when
-// the server accepts connections and every stream is recovered.
-func Start(dir string, at Endpoint, log *slog.Logger) (*Server, error) {
-	return StartTLS(dir, at, nil, log)
-}
-
-// StartTLS is like Start, but the server accepts only TLS connections, with the
-// configuration secure; nil is a server without TLS.
-func StartTLS(dir string, at Endpoint, secure *tls.Config, log *slog.Logger) (*Server, error) {
+// the server accepts connections and every stream is recovered. With the configuration
+// secure, the server accepts only TLS connections; nil is a server without TLS.
+func Start(dir string, at Endpoint, secure *tls.Config, log *slog.Logger) (*Server, error) {
 	lock, err := Acquire(dir)
 	if err != nil {
 		return nil, err
@@ -73,13 +67,18 @@ func (s *Server) start(at Endpoint, secure *tls.Config) (err error) {
 	if s.nats, err = server.NewServer(s.options); err != nil {
 		return err
 	}
-	fatal := make(fatalErrors, 1)
-	s.nats.SetLogger(logger{log: s.log, fatal: fatal, failed: &s.failed}, false, false)
+	var fatal atomic.Pointer[error]
+	s.nats.SetLogger(logger{log: s.log, fatal: &fatal, failed: &s.failed}, false, false)
 	s.nats.Start()
 	for begun := time.Now(); !s.nats.ReadyForConnections(readyStep); {
-		if err := fatal.last(); err != nil || !s.nats.Running() || time.Since(begun) > ReadyWithin {
+		cause := fatal.Load()
+		if cause != nil || !s.nats.Running() || time.Since(begun) > ReadyWithin {
 			s.nats.Shutdown()
-			return errors.Join(errors.New("it does not accept connections"), err)
+			err := errors.New("it does not accept connections")
+			if cause != nil {
+				err = errors.Join(err, *cause)
+			}
+			return err
 		}
 	}
 	return nil
@@ -124,23 +123,11 @@ func (s *Server) Stop() error {
 	return s.lock.Release()
 }
 
-// fatalErrors receives the errors that the server logs as fatal. The process goes on.
-type fatalErrors chan error
-
-func (f fatalErrors) last() error {
-	select {
-	case err := <-f:
-		return err
-	default:
-		return nil
-	}
-}
-
 // logger forwards warnings and errors; it is silent in normal operation.
 type logger struct {
 	log    *slog.Logger
-	fatal  fatalErrors
-	failed *atomic.Bool // set when a store could not write
+	fatal  *atomic.Pointer[error] // set to the first error that the server logs as fatal, and goes on
+	failed *atomic.Bool           // set when a store could not write
 }
 
 func (logger) Noticef(string, ...any) {}
@@ -165,12 +152,6 @@ func (l logger) Errorf(format string, args ...any) {
 
 func (l logger) Fatalf(format string, args ...any) {
 	err := fmt.Errorf(format, args...)
-	l.log.Error("broker cannot go on", "error", err)
-	select {
-	case l.fatal <- err:
-	default: // the first error is the cause
-	}
+	l.log.Error("broker failed", "error", err)
+	l.fatal.CompareAndSwap(nil, &err) // the first error is the cause
 }
-
-// Stderr returns a logger to standard error, which the parent of a child keeps in a file.
-func Stderr() *slog.Logger { return slog.New(slog.NewTextHandler(os.Stderr, nil)) }

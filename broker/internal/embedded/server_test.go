@@ -20,7 +20,7 @@ import (
 // Without the package's own check, the caller would wait for ReadyWithin.
 func TestPortThatIsTakenEndsTheStart(t *testing.T) {
 	dir := t.TempDir()
-	at, err := Settle(dir, "", 0)
+	at, err := Assign(dir, "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestPortThatIsTakenEndsTheStart(t *testing.T) {
 	}
 	defer func() { _ = taken.Close() }()
 	begun := time.Now()
-	_, err = Start(dir, at, slog.New(slog.DiscardHandler))
+	_, err = Start(dir, at, nil, slog.New(slog.DiscardHandler))
 	if err == nil || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("start on a port that is taken: %v", err)
 	}
@@ -44,12 +44,12 @@ func TestPortThatIsTakenEndsTheStart(t *testing.T) {
 // repaired or created again, and starts. A stream with messages is never removed.
 func TestStreamsThatWereNotMadeToTheirEnd(t *testing.T) {
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
-	at, err := Settle(dir, "", 0)
+	at, err := Assign(dir, "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	withServer := func(work func(jetstream.JetStream) error) (health string) {
-		s, err := Start(dir, at, log)
+		s, err := Start(dir, at, nil, log)
 		if err != nil {
 			t.Fatal(err)
 		}
