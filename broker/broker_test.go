@@ -56,9 +56,9 @@ func connect(t *testing.T, b *broker.Broker) *stream.Client {
 	return client
 }
 
-// TestKilledBrokerComesBack: a killed broker restarts on the same port, with all acknowledged
+// TestKilledBrokerIsRestarted: a killed broker restarts on the same port, with all acknowledged
 // messages.
-func TestKilledBrokerComesBack(t *testing.T) {
+func TestKilledBrokerIsRestarted(t *testing.T) {
 	b := start(t, broker.Config{DataDir: t.TempDir()})
 	client := connect(t, b)
 	committer := client.NewCommitter(stream.CommitConfig{})
@@ -130,7 +130,7 @@ func TestSecondBrokerIsRefused(t *testing.T) {
 	}
 }
 
-func TestNobodyGetsInWithoutThePassword(t *testing.T) {
+func TestPasswordIsRequired(t *testing.T) {
 	b := start(t, broker.Config{DataDir: t.TempDir()})
 	_, address, _ := strings.Cut(b.URL(), "@")
 	for _, url := range []string{"nats://" + address, "nats://plumbline:wrong@" + address} {
@@ -148,7 +148,7 @@ func TestNobodyGetsInWithoutThePassword(t *testing.T) {
 	}
 }
 
-func TestFilesAreForTheOwnerAlone(t *testing.T) {
+func TestOnlyTheOwnerCanReadTheFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "broker")
 	start(t, broker.Config{DataDir: dir})
 	for _, name := range []string{"", "endpoint.json", "broker.log", "lock"} {
@@ -162,7 +162,7 @@ func TestFilesAreForTheOwnerAlone(t *testing.T) {
 	}
 }
 
-func TestStartSaysWhatIsWrong(t *testing.T) {
+func TestStartReportsTheCause(t *testing.T) {
 	if _, err := broker.Start(t.Context(), broker.Config{}); err == nil {
 		t.Error("no directory: no error")
 	}

@@ -68,7 +68,7 @@ func (p *publisher) until(t *testing.T, taken bool) {
 // This holds after its limit was reached and the disk has grown. It also holds after the
 // disk itself was full, although the store then refuses messages until it is reopened. All
 // messages that were acknowledged before are there.
-func TestFullDiskHeals(t *testing.T) {
+func TestBrokerRecoversFromAFullDisk(t *testing.T) {
 	disk := durabletest.NewGrowing(t, filepath.Join(t.TempDir(), "broker"), 64)
 	b := start(t, broker.Config{DataDir: disk.Dir})
 	client, p := newPublisher(t, b)
@@ -92,7 +92,7 @@ func TestFullDiskHeals(t *testing.T) {
 
 // After a loss of power during its work, the broker has everything that it acknowledged,
 // and its streams.
-func TestLossOfPowerTakesNothing(t *testing.T) {
+func TestLossOfPowerLosesNothing(t *testing.T) {
 	disk := durabletest.New(t, filepath.Join(t.TempDir(), "broker"), 128)
 	b := start(t, broker.Config{DataDir: disk.Dir})
 	client, p := newPublisher(t, b)

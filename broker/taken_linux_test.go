@@ -85,7 +85,7 @@ func takePort(t *testing.T, b *broker.Broker, port int) (free func()) {
 
 // If another process takes the port while the broker is down, the error names the port at once,
 // and the broker is back as soon as the port is free.
-func TestTakenPortIsNamed(t *testing.T) {
+func TestUsedPortIsReported(t *testing.T) {
 	log := &lines{written: make(chan struct{}, 1)}
 	b := start(t, broker.Config{DataDir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(log, nil))})
 	at, err := url.Parse(b.URL())

@@ -153,7 +153,7 @@ func TestFailedRestartIsTriedAgain(t *testing.T) {
 }
 
 // The reason why a restart waits is reported, and the restart is tried again soon.
-func TestRestartWaitsForWhatItNeeds(t *testing.T) {
+func TestRestartWaitsForPrepare(t *testing.T) {
 	cfg, _, _ := config(t, "well-behaved")
 	missing := errors.New("something is missing")
 	var fault atomic.Pointer[error]
@@ -182,7 +182,7 @@ func TestRestartWaitsForWhatItNeeds(t *testing.T) {
 }
 
 // A call of Ready that gets no answer ends with the child, and the end of the child is reported.
-func TestSilenceAfterTheEndIsNoHope(t *testing.T) {
+func TestReadyCallEndsWithTheProcess(t *testing.T) {
 	cfg, _, _ := config(t, "failing")
 	cfg.Ready = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	cfg.ReadyTimeout = 24 * time.Hour
@@ -220,7 +220,7 @@ func TestLastLinesAreWholeAndPlain(t *testing.T) {
 	}
 }
 
-func TestHopelessStartEndsAtOnce(t *testing.T) {
+func TestPermanentErrorEndsTheStart(t *testing.T) {
 	cfg, _, _ := config(t, "well-behaved")
 	hopeless := errors.New("this will never be")
 	cfg.Ready = func(context.Context) error { return backoff.Permanent(hopeless) }

@@ -29,14 +29,6 @@ func (p *Process) openOutput() (*os.File, error) {
 	return f, nil
 }
 
-// withOutput adds the child's last lines to an error.
-func (p *Process) withOutput(err error) error {
-	if lines := p.LastLines(); lines != "" {
-		return fmt.Errorf("%w; its last output (%s):\n%s", err, p.cfg.Output, lines)
-	}
-	return err
-}
-
 // LastLines returns the end of the child's output, at most 2 KiB of whole
 // lines without terminal escapes. If the file cannot be read, it returns the reason instead.
 func (p *Process) LastLines() string {

@@ -34,13 +34,32 @@ func (p *Process) spawn() (*running, error) {
 	}
 	defer output.Close()
 	r := &running{exited: make(chan struct{})}
-	if r.cmd, err = p.command(); err != nil {
-		return nil, err
+	if p.cfg.Command != "" {
+		r.cmd = exec.Command(p.cfg.Command, p.cfg.Args...)
+		r.cmd.SysProcAttr = commandAttr()
+	} else {
+		self, err := selfPath()
+		if err != nil {
+			return nil, fmt.Errorf("find this binary: %w", err)
+		}
+		r.cmd = exec.Command(self, append([]string{hiddenWord, p.cfg.Self}, p.cfg.Args...)...)
+		r.cmd.Args[0] = os.Args[0]
+		r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		theirs, ours, err := os.Pipe()
+		if err != nil {
+			return nil, fmt.Errorf("spawn: %w", err)
+		}
+		defer theirs.Close()
+		r.orphan, r.cmd.ExtraFiles = ours, []*os.File{theirs} // fd 3
 	}
 	r.cmd.Stdout, r.cmd.Stderr = output, output
 	r.cmd.Dir, r.cmd.Env = p.cfg.Dir, append(os.Environ(), p.cfg.Env...)
-	if err := p.begin(r); err != nil {
-		return nil, fmt.Errorf("spawn: %w", err)
+	if err := r.cmd.Start(); err != nil {
+		err = fmt.Errorf("spawn: %w", err)
+		if r.orphan != nil {
+			err = errors.Join(err, r.orphan.Close())
+		}
+		return nil, err
 	}
 	go func() {
 		r.exit = r.cmd.Wait()
@@ -49,44 +68,14 @@ func (p *Process) spawn() (*running, error) {
 	return r, nil
 }
 
-func (p *Process) command() (*exec.Cmd, error) {
-	if p.cfg.Command != "" {
-		cmd := exec.Command(p.cfg.Command, p.cfg.Args...)
-		cmd.SysProcAttr = commandAttr()
-		return cmd, nil
-	}
-	self, err := selfPath()
-	if err != nil {
-		return nil, fmt.Errorf("find this binary: %w", err)
-	}
-	cmd := exec.Command(self, append([]string{hiddenWord, p.cfg.Self}, p.cfg.Args...)...)
-	cmd.Args[0] = os.Args[0]
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	return cmd, nil
-}
-
-// begin starts the command. A copy of this binary gets the orphan pipe as fd 3.
-func (p *Process) begin(r *running) error {
-	if p.cfg.Command != "" {
-		return r.cmd.Start()
-	}
-	theirs, ours, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer theirs.Close()
-	r.cmd.ExtraFiles = []*os.File{theirs}
-	if err := r.cmd.Start(); err != nil {
-		return errors.Join(err, ours.Close())
-	}
-	r.orphan = ours
-	return nil
-}
-
 // end requests the end of the process, kills it after the grace period, and waits until it is
 // gone. Calling it for a process that is already gone is safe.
 func (p *Process) end(r *running) {
-	p.requestEnd(r)
+	if r.orphan != nil {
+		p.report("close the orphan pipe", r.orphan.Close())
+	} else {
+		p.report("terminate the child", r.cmd.Process.Signal(syscall.SIGTERM))
+	}
 	grace := time.NewTimer(p.cfg.Grace)
 	defer grace.Stop()
 	select {
@@ -97,14 +86,6 @@ func (p *Process) end(r *running) {
 		p.kill(r, p.cfg.Grace)
 	}
 	p.update(func(s *State) { s.Pid, s.Ready = 0, false })
-}
-
-func (p *Process) requestEnd(r *running) {
-	if r.orphan != nil {
-		p.report("close the orphan pipe", r.orphan.Close())
-		return
-	}
-	p.report("terminate the child", r.cmd.Process.Signal(syscall.SIGTERM))
 }
 
 func (p *Process) kill(r *running, after time.Duration) {

@@ -39,17 +39,23 @@ func (p *Process) supervise(ctx context.Context, first chan<- error) {
 func (p *Process) launch(ctx context.Context) (*running, error) {
 	if p.cfg.Prepare != nil {
 		if err := p.cfg.Prepare(); err != nil {
-			return nil, unprepared{p.fault(err)}
+			p.fault(err)
+			return nil, unprepared{err}
 		}
 	}
 	r, err := p.spawn()
 	if err != nil {
-		return nil, p.fault(err)
+		p.fault(err)
+		return nil, err
 	}
 	p.update(func(s *State) { s.Pid = r.cmd.Process.Pid })
 	if err := p.awaitReady(ctx, r); err != nil {
 		p.end(r)
-		return nil, p.withOutput(p.fault(err))
+		p.fault(err)
+		if lines := p.LastLines(); lines != "" {
+			err = fmt.Errorf("%w; its last output (%s):\n%s", err, p.cfg.Output, lines)
+		}
+		return nil, err
 	}
 	p.update(func(s *State) { s.Ready, s.Fault = true, nil })
 	p.log.Debug("child is ready", "pid", r.cmd.Process.Pid)
@@ -62,10 +68,7 @@ type unprepared struct{ error }
 func (u unprepared) Unwrap() error { return u.error }
 
 // fault records why no process is ready.
-func (p *Process) fault(err error) error {
-	p.update(func(s *State) { s.Fault = err })
-	return err
-}
+func (p *Process) fault(err error) { p.update(func(s *State) { s.Fault = err }) }
 
 // awaitReady polls Config.Ready until it returns nil or the start fails.
 func (p *Process) awaitReady(ctx context.Context, r *running) error {
@@ -132,7 +135,7 @@ func (p *Process) watch(r *running) bool {
 	if time.Since(readySince) >= healthyAfter {
 		p.backoff.Reset()
 	}
-	_ = p.fault(fmt.Errorf("it ended unexpectedly (%s)", r.status()))
+	p.fault(fmt.Errorf("it ended unexpectedly (%s)", r.status()))
 	p.log.Warn("child ended unexpectedly", "status", r.status(), "output", p.LastLines())
 	return true
 }

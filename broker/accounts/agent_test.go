@@ -42,7 +42,7 @@ var unheard = []string{
 }
 
 // An agent publishes on its own subject, reads its own inbox, and may do nothing else.
-func TestAgentIsItselfAlone(t *testing.T) {
+func TestAgentActsOnlyForItself(t *testing.T) {
 	s := serve(t, accounts.Config{Agents: agents})
 	s.client(stream.RoleOperator)
 	for _, agent := range agents {

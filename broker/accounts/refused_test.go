@@ -24,7 +24,7 @@ import (
 
 // A service that lacks a right, or the prefix of its inboxes, reports it; the broker leaves such
 // requests unanswered. A service waits for streams that another process may create.
-func TestLackOfRightsIsSaid(t *testing.T) {
+func TestMissingRightsAreReported(t *testing.T) {
 	s := serve(t, accounts.Config{})
 	for name, c := range map[string]struct {
 		change func(*stream.Config)
@@ -96,7 +96,7 @@ func (s *services) serve(ctx context.Context, role, user stream.Role, objectStor
 
 // A service with another service's user ends with an error that names the refused subject, or
 // readiness names it.
-func TestForeignUserShows(t *testing.T) {
+func TestForeignUserIsReported(t *testing.T) {
 	s := startServices(t, accounts.Config{})
 	roles := []stream.Role{stream.RoleIngest, stream.RoleVerifier, stream.RoleDrift, stream.RoleExporter}
 	for _, role := range roles {

@@ -14,7 +14,7 @@ import (
 // The broker answers a publisher on any reply subject that the publisher names, without
 // checking whether the publisher may publish there. So an agent could have an answer stored as
 // another agent's trace, as a card, or as the plan of a seal.
-func TestAnswersStayAmongAgents(t *testing.T) {
+func TestAnswersReachOnlyAgents(t *testing.T) {
 	s := serve(t, accounts.Config{Agents: agents})
 	operator := s.client(stream.RoleOperator)
 	conn, stored := s.connect("a"), uint64(0)

@@ -137,7 +137,7 @@ func TestRightsOfRoles(t *testing.T) {
 }
 
 // The user of plumbline up has all rights of the other roles.
-func TestUpMayWhatTheOthersMay(t *testing.T) {
+func TestUpHasTheRightsOfAllRoles(t *testing.T) {
 	up := stream.RoleUp.Rights("bundles")
 	for _, role := range stream.Roles() {
 		for _, right := range role.Rights("bundles").Publish {

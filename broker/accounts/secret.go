@@ -35,7 +35,13 @@ func (u *User) credential(password bool) error {
 		u.hash = string(hash)
 		return nil
 	}
-	seed, err := u.secret(newSeed)
+	seed, err := u.secret(func() ([]byte, error) {
+		pair, err := nkeys.CreateUser()
+		if err != nil {
+			return nil, err
+		}
+		return pair.Seed()
+	})
 	if err != nil {
 		return err
 	}
@@ -77,12 +83,4 @@ func (u *User) secret(generate func() ([]byte, error)) ([]byte, error) {
 		return nil, fmt.Errorf("%s holds no secret: remove the file, and run the command again", u.Secret)
 	}
 	return text, nil
-}
-
-func newSeed() ([]byte, error) {
-	pair, err := nkeys.CreateUser()
-	if err != nil {
-		return nil, err
-	}
-	return pair.Seed()
 }

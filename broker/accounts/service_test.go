@@ -205,7 +205,7 @@ func (p *pipeline) overHTTP(t *testing.T) {
 	}
 	p.send(http.MethodPost, "/v1/traces", asLines, bytes.Join(lines, []byte("\n")), http.StatusMultiStatus)
 	if answer := p.send(http.MethodPost, "/v1/traces", asLines, trace, http.StatusOK); !strings.Contains(answer, `"duplicate"`) {
-		t.Errorf("the same again: %s", answer)
+		t.Errorf("repeated: %s", answer)
 	}
 	p.send(http.MethodPost, "/v1/dead-letters/marks", asJSON, fmt.Appendf(nil, `{"mark":"dropped","digests":[%q]}`, schema.DigestOf(bad)), http.StatusAccepted)
 	p.send(http.MethodPost, "/v1/sessions/end", asJSON, []byte(`{"agent_id":"a","session_id":"s"}`), http.StatusAccepted)

@@ -104,7 +104,7 @@ func (r *rows) refused(statement, why string) {
 // have a database each, north and south share one. No table, view or query shows a tenant
 // anything of another, and no tenant can insert a row for another. North and south have an
 // agent, a session and a trace with the same bytes; the services of both work.
-func TestTenantsAreApart(t *testing.T) {
+func TestTenantsAreIsolated(t *testing.T) {
 	databases := map[string]string{"east": "east", "west": "west", "north": "shared", "south": "shared"}
 	e := engineWith(t, databases)
 	administrator := viewOf(t, e, "", "shared")

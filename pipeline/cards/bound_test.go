@@ -210,7 +210,7 @@ func TestChangesOfEvictedCardsCount(t *testing.T) {
 }
 
 // If the broker gives no answer, or not yet, the card is not reported as unknown.
-func TestMissWithoutAnAnswerIsNotUnknown(t *testing.T) {
+func TestUnansweredLookupIsNotUnknown(t *testing.T) {
 	client := broker(t)
 	put(t, open(t, client), card("a", "1", 1, 90))
 	registry, bucket := bounded(t, client, 0)
@@ -316,7 +316,7 @@ func TestMissesAreFetchedTogether(t *testing.T) {
 }
 
 // A replica that lags does not make a card unknown, because the leader is asked.
-func TestReplicaThatIsBehind(t *testing.T) {
+func TestLookupFromALaggingReplica(t *testing.T) {
 	client := broker(t)
 	registry, bucket := bounded(t, client, 0)
 	elsewhere, _ := bounded(t, client, 0)

@@ -82,7 +82,7 @@ func TestLookupAsksTheBucket(t *testing.T) {
 	}
 	again, err := registry.Lookup(t.Context(), "1")
 	if err != nil || again != found {
-		t.Errorf("the second look-up compiled the card anew, error %v", err)
+		t.Errorf("the second lookup compiled the card again, error %v", err)
 	}
 	if _, err := registry.Lookup(t.Context(), "2"); !errors.Is(err, cards.ErrUnknown) {
 		t.Errorf("%v, want ErrUnknown", err)
@@ -98,9 +98,9 @@ func TestLookupAsksTheBucket(t *testing.T) {
 	}
 }
 
-// TestWatchBringsEveryCard checks that existing cards arrive before ready, that new cards arrive,
+// TestWatchReadsEveryCard checks that existing cards arrive before ready, that new cards arrive,
 // and that a value that is not a card is reported and skipped.
-func TestWatchBringsEveryCard(t *testing.T) {
+func TestWatchReadsEveryCard(t *testing.T) {
 	client := broker(t)
 	elsewhere := open(t, client)
 	put(t, elsewhere, card("a", "before", 1, 90))

@@ -84,9 +84,9 @@ func TestRevocationWithoutABroker(t *testing.T) {
 	}
 }
 
-// TestWatchBringsRevocations checks that existing revocations arrive before any card, that new
+// TestWatchReadsRevocations checks that existing revocations arrive before any card, that new
 // ones arrive, and that a value that is not a revocation is reported and skipped.
-func TestWatchBringsRevocations(t *testing.T) {
+func TestWatchReadsRevocations(t *testing.T) {
 	client := broker(t)
 	elsewhere := open(t, client)
 	first, second := put(t, elsewhere, card("a", "1", 1, 90)), put(t, elsewhere, card("a", "2", 2, 90))

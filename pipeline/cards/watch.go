@@ -111,7 +111,14 @@ func (r *Registry) While(ctx context.Context, log *slog.Logger, work func(contex
 
 func (r *Registry) takeCard(change stream.Change, o *Observer) {
 	if change.Deleted {
-		r.takeRemoval(change.Key)
+		// Somebody removed a card from the bucket. It is used while memory has it. After that it is
+		// unknown, as after a restart.
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		cardID, err := subject.Agent(change.Key)
+		if entry := r.byID[cardID]; err == nil && entry != nil {
+			entry.removed = true
+		}
 		return
 	}
 	cardID, err := r.admit(change)
@@ -140,20 +147,6 @@ func (r *Registry) admit(change stream.Change) (cardID string, err error) {
 	defer r.mu.Unlock()
 	entry, err := r.note(card, change.Revision)
 	return entry.CardID, err
-}
-
-// takeRemoval records that somebody removed a card from the bucket. The card is used while memory
-// has it. After that it is unknown, as after a restart.
-func (r *Registry) takeRemoval(key string) {
-	cardID, err := subject.Agent(key)
-	if err != nil {
-		return // not a card
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if entry := r.byID[cardID]; entry != nil {
-		entry.removed = true
-	}
 }
 
 func (r *Registry) takeRevocation(change stream.Change, o *Observer) {

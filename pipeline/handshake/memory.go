@@ -65,11 +65,16 @@ func (s *Service) requestOf(ctx context.Context, check *schema.CoherenceCheck, q
 	}
 	var found []*schema.CardRequest
 	for _, value := range remembered {
-		request, err := recall(value, q.Responder)
+		var a asked
+		var request *schema.CardRequest
+		err := json.Unmarshal(value, &a)
+		if err == nil && a.Responder == q.Responder {
+			err = decodeAs("request", a.Request, &request)
+		}
 		switch {
 		case err != nil:
-			return nil, err
-		case request == nil || !q.Speaks(request.Requester.AgentID):
+			return nil, fmt.Errorf("read a stored request: %w", err)
+		case request == nil || !q.Speaks(request.Requester.AgentID): // to or from another agent
 		case request.Requester.CardID == check.InitiatorCardID:
 			return request, nil
 		default:
@@ -81,18 +86,4 @@ func (s *Service) requestOf(ctx context.Context, check *schema.CoherenceCheck, q
 			"within the last %s: send that first", q.Responder, schema.MessageCardRequest, stream.HandshakeMemory)
 	}
 	return found[0], nil
-}
-
-// recall decodes a stored request. It returns nil if the request went to another agent.
-func recall(value []byte, responder string) (*schema.CardRequest, error) {
-	var a asked
-	if err := json.Unmarshal(value, &a); err != nil {
-		return nil, fmt.Errorf("read a stored request: %w", err)
-	}
-	if a.Responder != responder {
-		return nil, nil
-	}
-	var request *schema.CardRequest
-	err := decodeAs("read a stored request", a.Request, &request)
-	return request, err
 }

@@ -81,7 +81,7 @@ func TestPeersAreAskedOverSecureConnections(t *testing.T) {
 		"https://a.example": true, "http://127.0.0.1:8080/": true, "http://a.example": false, "a.example": false, "ftp://a.example": false, "https://": false,
 	} {
 		if _, err := handshake.NewPeers([]string{address}); (err == nil) != want {
-			t.Errorf("%s: %v, want it taken: %v", address, err, want)
+			t.Errorf("%s: %v, want it accepted: %v", address, err, want)
 		}
 	}
 }

@@ -215,7 +215,7 @@ func TestSignedMessages(t *testing.T) {
 
 // No result is sent before it is stored. A refusal for that reason asks the requester to begin
 // again.
-func TestNothingIsToldBeforeItIsKept(t *testing.T) {
+func TestResultsAreDurableBeforeTheAnswer(t *testing.T) {
 	r := newRig(t)
 	for i, c := range []struct {
 		err  error

@@ -35,7 +35,7 @@ func toA(agent string, raw []byte) handshake.Question {
 
 // A result of a task goes from the responder to the initiator, and is stored before its receipt
 // is sent.
-func TestTaskResultIsKept(t *testing.T) {
+func TestTaskResultIsStored(t *testing.T) {
 	r := newRig(t)
 	service := r.service()
 	spaced := bytes.Replace(done("r-1"), []byte(`,"status"`), []byte(` ,  "status"`), 1)

@@ -26,7 +26,7 @@ func TestCreateThenLoad(t *testing.T) {
 	}
 	left, err := os.ReadDir(filepath.Dir(path))
 	if err != nil || len(left) != 1 {
-		t.Errorf("files beside the key: %v, %v", left, err)
+		t.Errorf("files next to the key: %v, %v", left, err)
 	}
 }
 

@@ -56,7 +56,11 @@ func (l *Live) Renew(ctx context.Context) (changed bool, err error) {
 		return false, err
 	}
 	if changed = before == nil || before.Entry.KeyID != opened.Entry.KeyID; changed {
-		if err := l.announce(ctx, opened); err != nil {
+		event, err := events.SigningKey{Purpose: string(opened.Entry.Purpose), KeyID: opened.Entry.KeyID, PublicKey: opened.Entry.PublicKey}.Event()
+		if err == nil {
+			err = l.ledger.AppendLedger(ctx, event)
+		}
+		if err != nil {
 			return false, err
 		}
 	}
@@ -79,7 +83,7 @@ const renewEvery = time.Second
 func (l *Live) Watch(ctx context.Context, log *slog.Logger) error {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
-	told := ""
+	logged := ""
 	for {
 		select {
 		case <-ctx.Done():
@@ -91,9 +95,9 @@ func (l *Live) Watch(ctx context.Context, log *slog.Logger) error {
 		case ctx.Err() != nil:
 			return nil
 		case err == nil:
-			told = ""
-		case err.Error() != told:
-			told = err.Error()
+			logged = ""
+		case err.Error() != logged:
+			logged = err.Error()
 			log.Error("a new key cannot be used; the previous one still signs", "purpose", l.slot.Purpose, "error", err)
 		}
 		if changed {
@@ -105,15 +109,6 @@ func (l *Live) Watch(ctx context.Context, log *slog.Logger) error {
 // Taken returns a channel that receives a value after rotations were adopted; several may share
 // one value.
 func (l *Live) Taken() <-chan struct{} { return l.taken }
-
-func (l *Live) announce(ctx context.Context, opened *Opened) error {
-	entry := &opened.Entry
-	event, err := events.SigningKey{Purpose: string(entry.Purpose), KeyID: entry.KeyID, PublicKey: entry.PublicKey}.Event()
-	if err != nil {
-		return err
-	}
-	return l.ledger.AppendLedger(ctx, event)
-}
 
 // Opened returns the key in use, even outside its period of validity.
 func (l *Live) Opened() *Opened { return l.opened.Load() }

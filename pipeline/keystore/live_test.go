@@ -16,13 +16,13 @@ import (
 
 var errAway = errors.New("the ledger is away")
 
-// told is a ledger that records the events it receives.
-type told struct {
+// recorder is a ledger that records the events it receives.
+type recorder struct {
 	events []ledger.Event
 	away   bool
 }
 
-func (l *told) AppendLedger(_ context.Context, events ...ledger.Event) error {
+func (l *recorder) AppendLedger(_ context.Context, events ...ledger.Event) error {
 	if l.away {
 		return errAway
 	}
@@ -31,14 +31,14 @@ func (l *told) AppendLedger(_ context.Context, events ...ledger.Event) error {
 }
 
 // names reports whether the newest event names the key.
-func (l *told) names(id string) bool {
+func (l *recorder) names(id string) bool {
 	last := l.events[len(l.events)-1]
 	return last.Type == "META" && strings.Contains(string(last.Data), `"purpose":"micro","key_id":"`+id+`"`)
 }
 
 // A rotated key is adopted only once the ledger has its event. Each key has one event.
-func TestRotationIsTakenUp(t *testing.T) {
-	slot, ledger := In(t.TempDir(), keyring.Micro), new(told)
+func TestRotationIsAdopted(t *testing.T) {
+	slot, ledger := In(t.TempDir(), keyring.Micro), new(recorder)
 	live, err := slot.Follow(t.Context(), ledger)
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestRotationIsTakenUp(t *testing.T) {
 	select {
 	case <-live.Taken():
 	default:
-		t.Error("nobody was told of the rotation")
+		t.Error("Taken reports no rotation")
 	}
 	if keys := live.Keys(); len(keys) != 2 || keys[0].KeyID != next.Entry.KeyID || keys[1].KeyID != first.KeyID {
 		t.Errorf("the keys are %+v", keys)
@@ -77,9 +77,9 @@ func TestRotationIsTakenUp(t *testing.T) {
 
 // A key outside its period of validity signs nothing. If the new key's file is broken, the
 // previous key stays in use.
-func TestKeyOfAnotherTime(t *testing.T) {
+func TestKeyOutsideItsPeriod(t *testing.T) {
 	slot := In(t.TempDir(), keyring.Micro)
-	live, err := slot.Follow(t.Context(), new(told))
+	live, err := slot.Follow(t.Context(), new(recorder))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestKeyOfAnotherTime(t *testing.T) {
 	}
 	before := live.Opened()
 	if _, err := live.Renew(t.Context()); err == nil || live.Opened() != before {
-		t.Errorf("a broken file was taken up: %v", err)
+		t.Errorf("a broken file was adopted: %v", err)
 	}
 	if err := os.Remove(slot.Path); err != nil {
 		t.Fatal(err)
@@ -115,8 +115,8 @@ func TestKeyOfAnotherTime(t *testing.T) {
 	}
 }
 
-func TestWatchTakesUpARotation(t *testing.T) {
-	slot, ledger := In(t.TempDir(), keyring.Micro), new(told)
+func TestWatchAdoptsARotation(t *testing.T) {
+	slot, ledger := In(t.TempDir(), keyring.Micro), new(recorder)
 	live, err := slot.Follow(t.Context(), ledger)
 	if err != nil {
 		t.Fatal(err)

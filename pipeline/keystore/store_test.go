@@ -45,7 +45,7 @@ func use(t *testing.T, s Slot, at time.Time) *Opened {
 	return o
 }
 
-func TestOpenMakesAKeyOnce(t *testing.T) {
+func TestOpenCreatesAKeyOnce(t *testing.T) {
 	s := In(filepath.Join(t.TempDir(), "keys"), keyring.Session)
 	first := use(t, s, now)
 	second := use(t, s, now.Add(time.Hour))
@@ -53,7 +53,7 @@ func TestOpenMakesAKeyOnce(t *testing.T) {
 		t.Errorf("first %+v, second %+v", first.Entry, second.Entry)
 	}
 	if _, err := s.New(context.Background(), Period{From: now}, now); !errors.Is(err, ErrExists) {
-		t.Errorf("new beside a key: %v", err)
+		t.Errorf("New with a key in place: %v", err)
 	}
 	info, err := os.Stat(s.Path)
 	if err != nil || info.Mode().Perm() != 0o600 || info.Size() != 32 {
@@ -137,7 +137,7 @@ func TestCrashAtEachStep(t *testing.T) {
 	}
 }
 
-func TestRotateHandsOver(t *testing.T) {
+func TestRotateReplacesTheKey(t *testing.T) {
 	s := In(t.TempDir(), keyring.Session)
 	first := use(t, s, now)
 	pins := []ed25519.PublicKey{first.Entry.Public()}
@@ -175,7 +175,7 @@ func TestOlderKeyIsListed(t *testing.T) {
 	}
 }
 
-func TestFilesThatDoNotBelongTogether(t *testing.T) {
+func TestMismatchedKeyAndList(t *testing.T) {
 	open := func(break_ func(s Slot) error) error {
 		s := In(t.TempDir(), keyring.Session)
 		use(t, s, now)

@@ -15,7 +15,7 @@ import (
 // An accepted message leaves no entry under its nonce. It is still recognised as a replay within
 // the window.
 func TestNoncesHaveNoEntries(t *testing.T) {
-	s := newStand(t)
+	s := newGateway(t)
 	m := s.signed(t, message.Human, "read")
 	s.verified(t, m)
 	if v := s.verified(t, m); v.Reason != message.ReasonReplayed {
@@ -32,7 +32,7 @@ func TestNoncesHaveNoEntries(t *testing.T) {
 // window is over, and not before. Then the bucket has no key of a nonce.
 func TestAcceptancesOfAnEarlierVersionAreMoved(t *testing.T) {
 	bucket := openBucket(t)
-	s := newStand(t)
+	s := newGateway(t)
 	s.records = NewRecords(bucket)
 	old := s.earlier(t, bucket)
 	s.now = s.now.Add(message.DefaultWindow)
@@ -40,7 +40,7 @@ func TestAcceptancesOfAnEarlierVersionAreMoved(t *testing.T) {
 	if _, err := bucket.Create(t.Context(), "nonce.none", []byte("no record")); err != nil {
 		t.Fatal(err)
 	}
-	s.standsOn(t, old, young)
+	s.permitsCallsOf(t, old, young)
 	s.now = s.now.Add(message.DefaultWindow)
 	for _, want := range []struct {
 		younger int
@@ -56,7 +56,7 @@ func TestAcceptancesOfAnEarlierVersionAreMoved(t *testing.T) {
 		if err != nil || !slices.Equal(keys, want.keys) {
 			t.Errorf("left are %v, want %v; error %v", keys, want.keys, err)
 		}
-		s.standsOn(t, old, young)
+		s.permitsCallsOf(t, old, young)
 		s.now = s.now.Add(message.DefaultWindow)
 	}
 }
@@ -84,7 +84,7 @@ func openBucket(t *testing.T) *stream.Bucket {
 }
 
 // earlier makes the service accept a message, and stores its acceptance as the first version did.
-func (s *stand) earlier(t *testing.T, bucket *stream.Bucket) *wire.SignedMessage {
+func (s *gateway) earlier(t *testing.T, bucket *stream.Bucket) *wire.SignedMessage {
 	t.Helper()
 	m := s.signed(t, message.Human, "read")
 	s.verified(t, m)
@@ -101,8 +101,8 @@ func (s *stand) earlier(t *testing.T, bucket *stream.Bucket) *wire.SignedMessage
 	return m
 }
 
-// standsOn checks that calls are permitted by messages that were accepted.
-func (s *stand) standsOn(t *testing.T, accepted ...*wire.SignedMessage) {
+// permitsCallsOf checks that calls are permitted by messages that were accepted.
+func (s *gateway) permitsCallsOf(t *testing.T, accepted ...*wire.SignedMessage) {
 	t.Helper()
 	for _, m := range accepted {
 		d, err := s.Call(t.Context(), &wire.CallRequest{AgentID: "a", SessionID: "s", MessageID: m.ID, ToolName: "search"})

@@ -59,10 +59,11 @@ func (s *Service) VerifyResult(ctx context.Context, q *wire.ResultCheck) (*wire.
 	reject := func(reason, detail string) *wire.ResultVerdict {
 		return &wire.ResultVerdict{Outcome: message.Rejected, Reason: reason, Detail: detail}
 	}
+	mac, malformed := message.ParseMAC(q.MAC)
 	switch {
 	case q.KeyID != s.key.ID():
 		return reject(message.ReasonUnknownKey, "it was signed by a key that this process does not have: ask the one that signed it"), nil
-	case !s.made(q.MAC, result):
+	case malformed != nil || s.key.VerifyToolResult(result, mac) != nil:
 		return reject(message.ReasonForged, "the MAC is not that of this result under this name and number"), nil
 	}
 	r, err := s.records.Result(ctx, q.AgentID, q.SessionID, q.Seq)
@@ -73,10 +74,4 @@ func (s *Service) VerifyResult(ctx context.Context, q *wire.ResultCheck) (*wire.
 		return reject(message.ReasonWrongSession, "this session has another result under this number, or none"), nil
 	}
 	return &wire.ResultVerdict{Outcome: message.Accepted}, nil
-}
-
-// made reports whether a MAC is that of a result under the key of this process.
-func (s *Service) made(text string, result *message.ToolResult) bool {
-	mac, err := message.ParseMAC(text)
-	return err == nil && s.key.VerifyToolResult(result, mac) == nil
 }

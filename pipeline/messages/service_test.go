@@ -71,20 +71,20 @@ func (m *memory) GetNewest(_ context.Context, key string) ([]byte, uint64, error
 	return value, m.revisionsOf[key], nil
 }
 
-// stand is a service whose clock the test controls.
-type stand struct {
+// gateway is a service whose clock the test controls.
+type gateway struct {
 	*Service
 	bucket *memory
 	now    time.Time
 }
 
-func newStand(t *testing.T) *stand {
+func newGateway(t *testing.T) *gateway {
 	t.Helper()
 	policies, err := OpenPolicies(writePolicies(t, 0o600, "agents: {a: {mode: enforce, tools: {search: read, send: send}}}"), false, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stand{bucket: newMemory(), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	s := &gateway{bucket: newMemory(), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	s.Service, err = New(Parts{
 		Policies: policies, Records: NewRecords(s.bucket), Window: message.DefaultWindow,
 		Now: func() time.Time { return s.now }, Random: rand.Reader, Metrics: prometheus.NewRegistry(),
@@ -95,7 +95,7 @@ func newStand(t *testing.T) *stand {
 	return s
 }
 
-func (s *stand) signed(t *testing.T, source message.Source, intents ...string) *wire.SignedMessage {
+func (s *gateway) signed(t *testing.T, source message.Source, intents ...string) *wire.SignedMessage {
 	t.Helper()
 	m, err := s.Sign(t.Context(), &wire.SignRequest{AgentID: "a", SessionID: "s", Text: "x", Intents: &intents}, Sender{source, "x"})
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *stand) signed(t *testing.T, source message.Source, intents ...string) *
 	return m
 }
 
-func (s *stand) verified(t *testing.T, m *wire.SignedMessage) *wire.Verification {
+func (s *gateway) verified(t *testing.T, m *wire.SignedMessage) *wire.Verification {
 	t.Helper()
 	v, err := s.Verify(t.Context(), &wire.VerifyRequest{AgentID: "a", SessionID: "s", Wrapped: m.Wrapped, Envelope: &m.Envelope})
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *stand) verified(t *testing.T, m *wire.SignedMessage) *wire.Verification
 // A message is fresh within the window, before and after now. A message that waited for a person
 // is fresh from the approval on.
 func TestMessagesBecomeStale(t *testing.T) {
-	s := newStand(t)
+	s := newGateway(t)
 	old, early := s.signed(t, message.Human, "read"), s.signed(t, message.Human, "read")
 	s.now = s.now.Add(message.DefaultWindow + 1)
 	if v := s.verified(t, old); v.Reason != message.ReasonStale || v.Outcome != message.Rejected {
@@ -144,7 +144,7 @@ func TestMessagesBecomeStale(t *testing.T) {
 // A clock that was wrong for a while, a day fast or slow, does no lasting harm. A message that
 // was refused as stale is accepted once the clock is right again, and only once.
 func TestClockThatWasWrong(t *testing.T) {
-	s := newStand(t)
+	s := newGateway(t)
 	for _, wrong := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
 		m := s.signed(t, message.Human, "read")
 		s.now = s.now.Add(wrong)
@@ -163,9 +163,9 @@ func TestClockThatWasWrong(t *testing.T) {
 
 // What cannot be recorded is not decided. An attempt with an unknown outcome is not decided
 // twice.
-func TestTheBrokerIsAway(t *testing.T) {
+func TestNoBroker(t *testing.T) {
 	away := fmt.Errorf("%w: away", stream.ErrUnavailable)
-	s := newStand(t)
+	s := newGateway(t)
 	m, approved := s.signed(t, message.Human, "read"), s.signed(t, message.Agent, "send")
 	ask := map[string]func() error{
 		"sign": func() error {
@@ -220,8 +220,8 @@ func TestTheBrokerIsAway(t *testing.T) {
 
 // A runtime that did not get the answer repeats its attempt and gets the same answer. For every
 // other attempt the message is a replay.
-func TestAnAttemptMayBeMadeAgain(t *testing.T) {
-	s := newStand(t)
+func TestAttemptMayBeRepeated(t *testing.T) {
+	s := newGateway(t)
 	m := s.signed(t, message.Human, "read")
 	ask := func(attempt string) (*wire.Verification, error) {
 		return s.Verify(t.Context(), &wire.VerifyRequest{AgentID: "a", SessionID: "s", Wrapped: m.Wrapped, Envelope: &m.Envelope, AttemptID: attempt})
@@ -254,8 +254,8 @@ func TestAnAttemptMayBeMadeAgain(t *testing.T) {
 }
 
 // A value that is not a record permits nothing, and nobody waits for it to change.
-func TestWhatIsNoRecord(t *testing.T) {
-	s := newStand(t)
+func TestValuesThatAreNoRecords(t *testing.T) {
+	s := newGateway(t)
 	m := s.signed(t, message.Human, "read")
 	s.bucket.values[messageKey(m.ID)] = []byte(`{"intents":["fly"]}`)
 	d, err := s.Call(t.Context(), &wire.CallRequest{AgentID: "a", SessionID: "s", MessageID: m.ID, ToolName: "search"})
@@ -266,7 +266,7 @@ func TestWhatIsNoRecord(t *testing.T) {
 
 // A refused message leaves no approval behind.
 func TestSecondApprovalsAreNotRecorded(t *testing.T) {
-	s := newStand(t)
+	s := newGateway(t)
 	relay := s.signed(t, message.Agent, "send")
 	approve := func() error {
 		_, err := s.Sign(t.Context(), &wire.SignRequest{AgentID: "a", SessionID: "s", Approves: relay.ID}, Sender{message.Human, "ann"})
@@ -283,7 +283,7 @@ func TestSecondApprovalsAreNotRecorded(t *testing.T) {
 
 // Of any number of concurrent requests, one accepts the message, and no number is given twice.
 func TestManyAtOnce(t *testing.T) {
-	s := newStand(t)
+	s := newGateway(t)
 	m := s.signed(t, message.Human, "read")
 	var wait sync.WaitGroup
 	var mu sync.Mutex
@@ -313,7 +313,7 @@ func TestManyAtOnce(t *testing.T) {
 
 // What a runtime claims is shortened before it is stored.
 func TestHostileEnvelopes(t *testing.T) {
-	s := newStand(t)
+	s := newGateway(t)
 	m := s.signed(t, message.Human, "read")
 	long := strings.Repeat("é", 1<<20)
 	for name, alter := range map[string]func(e *message.Envelope){
@@ -341,7 +341,7 @@ func TestHostileEnvelopes(t *testing.T) {
 }
 
 // The cache of records is limited, and absence is not cached.
-func TestRemembering(t *testing.T) {
+func TestCaching(t *testing.T) {
 	bucket := newMemory()
 	r := &caching{Bucket: bucket}
 	if _, _, err := r.GetNewest(t.Context(), "late"); !errors.Is(err, stream.ErrNotFound) {

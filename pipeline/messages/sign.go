@@ -62,8 +62,19 @@ type draft struct {
 }
 
 func (s *Service) draft(q *wire.SignRequest, from Sender) (*draft, error) {
-	declared, err := validateSign(q)
-	if err != nil {
+	var f faults
+	var declared message.Intents
+	f.id("/agent_id", q.AgentID)
+	f.id("/session_id", q.SessionID)
+	f.check(q.Text != "" || q.Approves != "", "/text", "is missing (required)")
+	f.check(len(q.Text) <= message.MaxTextBytes, "/text", "%d bytes, a message may have %d", len(q.Text), message.MaxTextBytes)
+	if q.Intents != nil {
+		var err error
+		declared, err = message.ParseIntents(*q.Intents)
+		f.check(err == nil, "/intents", "%v", err)
+		f.check(err != nil || declared != 0, "/intents", "is empty: name what the message permits, or leave it out")
+	}
+	if err := f.err(); err != nil {
 		return nil, err
 	}
 	d := &draft{record: s.begin(message.KindMessage, q.AgentID, q.SessionID), declared: declared}
@@ -87,20 +98,6 @@ func (s *Service) draft(q *wire.SignRequest, from Sender) (*draft, error) {
 		return nil, problem.New(http.StatusBadRequest, WordInvalid, "%v", err)
 	}
 	return d, nil
-}
-
-func validateSign(q *wire.SignRequest) (declared message.Intents, err error) {
-	var f faults
-	f.id("/agent_id", q.AgentID)
-	f.id("/session_id", q.SessionID)
-	f.check(q.Text != "" || q.Approves != "", "/text", "is missing (required)")
-	f.check(len(q.Text) <= message.MaxTextBytes, "/text", "%d bytes, a message may have %d", len(q.Text), message.MaxTextBytes)
-	if q.Intents != nil {
-		declared, err = message.ParseIntents(*q.Intents)
-		f.check(err == nil, "/intents", "%v", err)
-		f.check(err != nil || declared != 0, "/intents", "is empty: name what the message permits, or leave it out")
-	}
-	return declared, f.err()
 }
 
 // scope sets the intents of the message, and compares them with the policy. An approval is not an

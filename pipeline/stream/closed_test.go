@@ -60,7 +60,7 @@ func TestClosedForGood(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if err := other.Closed(ended); err != nil {
-		t.Errorf("while it stands: %v", err)
+		t.Errorf("while it is open: %v", err)
 	}
 	if err := errors.Join(other.Close(), other.Closed(t.Context())); err != nil {
 		t.Errorf("closed by us: %v", err)

@@ -56,7 +56,7 @@ func TestPublishStoresInOrder(t *testing.T) {
 	}
 }
 
-func TestPublishTellsDuplicatesApart(t *testing.T) {
+func TestPublishReportsDuplicates(t *testing.T) {
 	client := connect(t, brokertest.New(t))
 	committer := newCommitter(t, client, stream.CommitConfig{})
 	if _, err := committer.Publish(t.Context(), []stream.Record{record("a", "known")}); err != nil {
@@ -112,7 +112,7 @@ func checkStored(t *testing.T, client *stream.Client, want uint64) {
 	}
 }
 
-func TestPublishRefusesTheOversizeOneAlone(t *testing.T) {
+func TestPublishRefusesOnlyTheOversizeRecord(t *testing.T) {
 	broker := brokertest.New(t)
 	client := connect(t, broker)
 	committer := newCommitter(t, client, stream.CommitConfig{})

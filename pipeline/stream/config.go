@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,7 +62,8 @@ func (c Config) Validate() error {
 			fault("url", "must be an address such as nats://host:4222")
 		}
 	}
-	if c.logins() > 1 {
+	logins := []string{c.CredentialsFile, c.NKeySeedFile, c.User, c.Token}
+	if len(slices.DeleteFunc(logins, func(s string) bool { return s == "" })) > 1 {
 		fault("credentials_file", "give only one of credentials_file, nkey_seed_file, user and token")
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
@@ -77,15 +79,6 @@ func (c Config) Validate() error {
 		fault("duplicate_window", "is %v, want at least twice the timeout (%v): a retry must fall into it", c.DuplicateWindow, c.timeout())
 	}
 	return errors.Join(faults...)
-}
-
-func (c Config) logins() (n int) {
-	for _, s := range []string{c.CredentialsFile, c.NKeySeedFile, c.User, c.Token} {
-		if s != "" {
-			n++
-		}
-	}
-	return n
 }
 
 func (c Config) timeout() time.Duration {

@@ -83,7 +83,7 @@ func TestConnectToNobody(t *testing.T) {
 }
 
 // Errors never contain a secret, in whatever form it was configured.
-func TestErrorsTellNoSecret(t *testing.T) {
+func TestErrorsContainNoSecret(t *testing.T) {
 	for _, address := range []string{"nats://s3cret@127.0.0.1:1", "nats://u:s3cret@127.0.0.1:1", "nats://a@127.0.0.1:1, nats://u:s3cret@127.0.0.1:1",
 		"nats://u:s3%63ret@127.0.0.1:1", "nats://u:s3cret%zz@127.0.0.1:1", "u:s3cret@127.0.0.1:1", "nats://u:s3cret@127.0.0.1:port"} {
 		_, err := stream.Connect(t.Context(), stream.Config{URL: address})

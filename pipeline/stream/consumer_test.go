@@ -50,7 +50,7 @@ func TestFetchBoundsAndWaits(t *testing.T) {
 	}
 }
 
-func TestMessageKnowsItsPlace(t *testing.T) {
+func TestMessageHasAgentPartitionAndSequence(t *testing.T) {
 	client := connect(t, brokertest.New(t))
 	before := time.Now()
 	all := publish(t, client, 50)
@@ -158,7 +158,7 @@ func TestAcknowledgeMayBeRepeated(t *testing.T) {
 	}
 }
 
-func TestNakComesAgain(t *testing.T) {
+func TestNakIsRedelivered(t *testing.T) {
 	client := connect(t, brokertest.New(t))
 	publish(t, client, 2)
 	consumer := open(t, client, stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
@@ -255,7 +255,7 @@ func TestConsumerSurvivesRestart(t *testing.T) {
 	}
 }
 
-func TestCloseGivesBackWhatWasFetchedAhead(t *testing.T) {
+func TestCloseReturnsPrefetchedMessages(t *testing.T) {
 	client := connect(t, brokertest.New(t))
 	publish(t, client, 50)
 	shared := stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -115,9 +116,6 @@ var (
 
 const nakAfter = `-NAK {"delay": %d}` // nanoseconds
 
-// Ack acknowledges without waiting. Acknowledge waits for confirmation.
-func (m *Message) Ack() error { return m.answer("acknowledge", ack) }
-
 // NakAfter requests a redelivery after the delay.
 func (m *Message) NakAfter(delay time.Duration) error {
 	return m.answer("request redelivery of", fmt.Appendf(nil, nakAfter, delay.Nanoseconds()))
@@ -138,7 +136,7 @@ func Acknowledge(ctx context.Context, messages []Message) error {
 	for i := range messages {
 		m := &messages[i]
 		if i < len(messages)-1 {
-			if err := m.Ack(); err != nil {
+			if err := m.answer("acknowledge", ack); err != nil {
 				return err
 			}
 		} else if err := m.answers.Confirm(ctx, m.reply, ack); err != nil {
@@ -177,24 +175,15 @@ func parseReply(reply string) (m metadata, err error) {
 	for i := range fields {
 		var field string
 		field, rest, _ = strings.Cut(rest, ".")
-		n, valid := parseNumber(field)
-		ok, fields[i] = ok && valid, n
+		var invalid error
+		fields[i], invalid = strconv.ParseUint(field, 10, 64)
+		ok = ok && invalid == nil
 	}
 	if !ok {
 		return m, fmt.Errorf("%w: its reply subject is %q", errReply, reply)
 	}
 	m.delivered, m.sequence, m.delivery, m.timestamp = fields[0], fields[1], fields[2], int64(fields[3])
 	return m, nil
-}
-
-func parseNumber(s string) (n uint64, ok bool) {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return 0, false
-		}
-		n = n*10 + uint64(s[i]-'0')
-	}
-	return n, s != ""
 }
 
 // maxAgentNames limits the memory of agentNames. A larger fleet costs one allocation for each

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // leastPayload is what the broker must accept: the largest trace with headers.
@@ -38,7 +39,7 @@ func (c *Client) inspectNodes(ctx context.Context, r *Report) error {
 	unread := map[string]bool{c.conn.ConnectedServerName(): true}
 	maps.Copy(unread, r.nodes)
 	var silent []error
-	addresses := c.cfg.monitors()
+	addresses := strings.FieldsFunc(c.cfg.MonitorURL, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 	for _, address := range addresses {
 		n, err := readNode(ctx, address)
 		if err != nil {
@@ -67,18 +68,8 @@ func (c *Client) inspectNodes(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// monitors returns the addresses of the monitoring pages.
-func (c *Config) monitors() (addresses []string) {
-	for address := range strings.SplitSeq(c.MonitorURL, ",") {
-		if address = strings.TrimSuffix(strings.TrimSpace(address), "/"); address != "" {
-			addresses = append(addresses, address)
-		}
-	}
-	return addresses
-}
-
 func readNode(ctx context.Context, address string) (n node, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/varz", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(address, "/")+"/varz", nil)
 	if err != nil {
 		return n, errors.New("broker.monitor_url: want http://host:port, several separated by commas") // the path may be secret
 	}

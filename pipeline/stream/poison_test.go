@@ -17,7 +17,7 @@ import (
 
 // A user of NATS publishes other messages under the ids of traces that will follow. The traces
 // are stored all the same, and none is reported as a duplicate.
-func TestTakenIDsHideNoTrace(t *testing.T) {
+func TestForeignMessageIDsHideNoTrace(t *testing.T) {
 	broker := brokertest.New(t)
 	client := connect(t, broker)
 	victims := records("victim", 40)

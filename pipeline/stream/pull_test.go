@@ -159,7 +159,7 @@ func TestLostRequestDoesNotStallTheConsumer(t *testing.T) {
 
 // A reader that the server has forgotten continues, even if the broker does not answer the first
 // attempt to begin again.
-func TestReadingIsBegunAgainUntilItSucceeds(t *testing.T) {
+func TestReaderRestartsUntilItSucceeds(t *testing.T) {
 	broker := brokertest.New(t)
 	publish(t, connect(t, broker), 10)
 	network := startLossy(t, broker)
@@ -254,10 +254,10 @@ func publishSizes(t *testing.T, client *stream.Client, sizes ...int) {
 	}
 }
 
-// settle waits until everything that the consumer requested has arrived, and returns the number
+// awaitRequested waits until everything that the consumer requested has arrived, and returns the number
 // of queued messages and their bytes. left is the number of messages that are left in the stream.
 // The request ends, because the stream has more than it asks for.
-func settle(t *testing.T, consumer *stream.Consumer, left int) (messages, bytes int) {
+func awaitRequested(t *testing.T, consumer *stream.Consumer, left int) (messages, bytes int) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		messages, bytes, more := consumer.Ahead()
@@ -282,7 +282,7 @@ func TestPrefetchIsBoundedByBytes(t *testing.T) {
 			if m := fetch(t, consumer, 1)[0]; m.Sequence != uint64(taken) || m.Delivery != uint64(taken) && durable == "" || len(m.Data) != 200<<10 {
 				t.Fatalf("durable %q: message %d has sequence %d, delivery %d and %d bytes", durable, taken, m.Sequence, m.Delivery, len(m.Data))
 			}
-			_, bytes := settle(t, consumer, count-taken)
+			_, bytes := awaitRequested(t, consumer, count-taken)
 			most = max(most, bytes)
 		}
 		if most > bound || most < bound/2 {
@@ -302,7 +302,7 @@ func TestMessageLargerThanTheBound(t *testing.T) {
 		if m := fetch(t, consumer, 1)[0]; m.Sequence != uint64(i+1) || len(m.Data) != size {
 			t.Fatalf("message %d has sequence %d and %d bytes", i, m.Sequence, len(m.Data))
 		}
-		if n, bytes := settle(t, consumer, len(sizes)-i-1); bytes > bound && n > 1 {
+		if n, bytes := awaitRequested(t, consumer, len(sizes)-i-1); bytes > bound && n > 1 {
 			t.Errorf("%d messages with %d bytes wait, the bound is %d", n, bytes, bound)
 		}
 	}
@@ -314,7 +314,7 @@ func TestRequestThatIsExactlyFull(t *testing.T) {
 	publishSizes(t, client, 1000, 1000, 1000, 1000, 1000)
 	first := open(t, client, stream.ConsumerConfig{Stream: stream.Traces})
 	fetch(t, first, 1)
-	if n, _ := settle(t, first, 4); n != 4 {
+	if n, _ := awaitRequested(t, first, 4); n != 4 {
 		t.Fatalf("%d messages wait", n)
 	}
 	size := first.NextSize()

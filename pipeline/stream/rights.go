@@ -190,7 +190,8 @@ func (g *grants) exporter(objectStore string) {
 	g.holds("exporter")
 	g.appends(ledger.Boot, ledger.Claim, ledger.Meta)
 	if objectStore != "" {
-		g.fills(objectStore)
+		stream := "OBJ_" + objectStore // creates it and adds to it
+		g.may(api+"STREAM.CREATE."+stream, api+"DIRECT.GET."+stream+".>", "$O."+objectStore+".>")
 	}
 }
 
@@ -205,7 +206,11 @@ func (g *grants) operator() {
 		g.may(api+"STREAM.CREATE.KV_"+b.Bucket, api+"STREAM.UPDATE.KV_"+b.Bucket)
 	}
 	for _, d := range t.consumers {
-		g.makes(d)
+		create := api + "CONSUMER.CREATE." + d.stream + "." + d.Durable
+		if d.FilterSubject != "" {
+			create += ".>"
+		}
+		g.may(create)
 	}
 	for _, stream := range []string{Traces, Receipts, Alerts, DeadLetters, Ledger} {
 		g.readsStream(stream)
@@ -277,23 +282,8 @@ func (g *grants) ephemeral(stream string) {
 	}
 }
 
-// makes grants creating a consumer of a service.
-func (g *grants) makes(d durable) {
-	create := api + "CONSUMER.CREATE." + d.stream + "." + d.Durable
-	if d.FilterSubject != "" {
-		create += ".>"
-	}
-	g.may(create)
-}
-
 func durablesOf(stream string) []durable {
 	return slices.DeleteFunc(consumers(), func(d durable) bool { return d.stream != stream })
-}
-
-// fills grants creating an object store and adding to it.
-func (g *grants) fills(objectStore string) {
-	stream := "OBJ_" + objectStore
-	g.may(api+"STREAM.CREATE."+stream, api+"DIRECT.GET."+stream+".>", "$O."+objectStore+".>")
 }
 
 // holds grants holding the lease of a stage, asking its holder, and answering as its holder.

@@ -23,9 +23,9 @@ func TestTLS13IsTheLeast(t *testing.T) {
 		return stream.Config{CAFile: authority.CAFile, CertFile: pair.CertFile, KeyFile: pair.KeyFile}
 	}
 	for name, c := range map[string]struct {
-		server *tls.Config
-		client stream.Config
-		taken  bool
+		server   *tls.Config
+		client   stream.Config
+		accepted bool
 	}{
 		"TLS 1.3":                      {authority.Server(0), trusting, true},
 		"TLS 1.3, client's pair":       {authority.Server(0), with(authority), true},
@@ -41,8 +41,8 @@ func TestTLS13IsTheLeast(t *testing.T) {
 		if err == nil {
 			err = errors.Join(client.EnsureTopology(t.Context()), client.Secure(), client.Close())
 		}
-		if (err == nil) != c.taken {
-			t.Errorf("%s: %v, want it taken: %v", name, err, c.taken)
+		if (err == nil) != c.accepted {
+			t.Errorf("%s: %v, want it accepted: %v", name, err, c.accepted)
 		}
 	}
 }

@@ -134,7 +134,7 @@ func TestServiceDrains(t *testing.T) {
 
 // The broker is unavailable when one service starts and another one should end. The first one
 // receives requests when the broker is back. The other one continues until Drain is called again.
-func TestServiceWhileTheBrokerIsAway(t *testing.T) {
+func TestServiceWithoutABroker(t *testing.T) {
 	broker := brokertest.New(t)
 	client := connect(t, broker)
 	away := func(do func(ctx context.Context)) {

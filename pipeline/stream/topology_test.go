@@ -16,7 +16,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-func TestEnsureTopologyManyAtOnceAndAgain(t *testing.T) {
+func TestEnsureTopologyIsConcurrentAndRepeatable(t *testing.T) {
 	broker := brokertest.New(t)
 	var services errgroup.Group
 	for range 4 {
@@ -198,7 +198,7 @@ func TestFewerReplicasAreRefused(t *testing.T) {
 	}
 }
 
-func TestInspectFindsServerThatSyncsNowAndThen(t *testing.T) {
+func TestInspectReportsTheSyncInterval(t *testing.T) {
 	s, err := server.NewServer(&server.Options{
 		Host: "127.0.0.1", Port: -1, HTTPHost: "127.0.0.1", HTTPPort: -1,
 		JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true,

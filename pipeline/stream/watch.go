@@ -60,7 +60,7 @@ func (w *watch) run(ctx context.Context) error {
 	cancel := func() { end(nil) }
 	defer cancel()
 	defer context.AfterFunc(client.standing(ctx), cancel)()
-	defer client.awaitRefusal(end, w.bucket.watched()...)()
+	defer client.awaitRefusal(end, "CONSUMER.CREATE.KV_"+w.bucket.name, flowControl+"KV_"+w.bucket.name)()
 	tooSlow := time.AfterFunc(client.cfg.Timeout, cancel)
 	watcher, err := w.bucket.kv.Watch(ctx, w.pattern)
 	tooSlow.Stop()
@@ -75,11 +75,6 @@ func (w *watch) run(ctx context.Context) error {
 	return w.bucket.fault("watch", w.pattern, refusedOr(ctx, classify(nats.ErrDisconnected)))
 }
 
-// watched returns parts of the subjects that watching a bucket needs.
-func (b *Bucket) watched() []string {
-	return []string{"CONSUMER.CREATE.KV_" + b.name, flowControl + "KV_" + b.name}
-}
-
 // take handles an update. A nil entry marks the end of the current state.
 func (w *watch) take(entry jetstream.KeyValueEntry) {
 	switch {
@@ -88,13 +83,10 @@ func (w *watch) take(entry jetstream.KeyValueEntry) {
 		w.ready()
 	case entry != nil && entry.Revision() > w.last:
 		w.last = entry.Revision()
-		w.apply(changeOf(entry))
+		change := Change{Key: entry.Key(), Revision: entry.Revision()}
+		if change.Deleted = entry.Operation() != jetstream.KeyValuePut; !change.Deleted {
+			change.Value = entry.Value()
+		}
+		w.apply(change)
 	}
-}
-
-func changeOf(e jetstream.KeyValueEntry) Change {
-	if e.Operation() != jetstream.KeyValuePut {
-		return Change{Key: e.Key(), Revision: e.Revision(), Deleted: true}
-	}
-	return Change{Key: e.Key(), Value: e.Value(), Revision: e.Revision()}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // Without the package's own check, the caller would wait for ReadyWithin.
-func TestPortThatIsTakenEndsTheStart(t *testing.T) {
+func TestUsedPortEndsTheStart(t *testing.T) {
 	dir := t.TempDir()
 	at, err := Assign(dir, "", 0)
 	if err != nil {
@@ -42,7 +42,7 @@ func TestPortThatIsTakenEndsTheStart(t *testing.T) {
 // A loss of power while a stream is created or changed leaves its settings without a
 // checksum, with the checksum of the previous settings, or not at all. Such a stream is
 // repaired or created again, and starts. A stream with messages is never removed.
-func TestStreamsThatWereNotMadeToTheirEnd(t *testing.T) {
+func TestInterruptedStreamCreationIsRepaired(t *testing.T) {
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
 	at, err := Assign(dir, "", 0)
 	if err != nil {
