@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,10 +17,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/plumbline/plumbline/aap"
+	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/handshake"
+	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
@@ -30,7 +34,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, brokertest.LeftBehind()..
 // noon is the time of the handshakes in these tests.
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-var key = handshake.NewKey(ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, ed25519.SeedSize)))
+var key = fixedKey{ed25519.NewKeyFromSeed(bytes.Repeat([]byte{9}, ed25519.SeedSize))}
+
+// fixedKey is a signer whose key is not rotated.
+type fixedKey struct{ private ed25519.PrivateKey }
+
+func (k fixedKey) Keys() []keyring.Key {
+	public := k.private.Public().(ed25519.PublicKey)
+	return []keyring.Key{{KeyID: aivs.KeyID(public), PublicKey: hex.EncodeToString(public), Purpose: keyring.Handshake}}
+}
+
+func (k fixedKey) Current(time.Time) (*keystore.Opened, error) {
+	return &keystore.Opened{Private: k.private, Entry: k.Keys()[0]}, nil
+}
 
 // rig is a broker and a registry with the cards of the agents a and b. Each has the card
 // <agent>-now in force and the card <agent>-old, which has expired.

@@ -74,7 +74,8 @@ func TestOverNATS(t *testing.T) {
 	if err := json.Unmarshal(ask("$SRV.INFO."+handshake.ServiceName, nil).Data, &info); err != nil {
 		t.Fatal(err)
 	}
-	if want := base64.StdEncoding.EncodeToString(key.Public()[0].PublicKey); info.Metadata["public_key"] != want || info.Metadata["key_id"] != key.Public()[0].KeyID {
+	used := key.Keys()[0]
+	if want := base64.StdEncoding.EncodeToString(used.Public()); info.Metadata["public_key"] != want || info.Metadata["key_id"] != used.KeyID {
 		t.Errorf("the service's info is %+v", info)
 	}
 	if err := service.Drain(t.Context()); err != nil {

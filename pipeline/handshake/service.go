@@ -14,7 +14,9 @@ import (
 
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/aap/coherence"
+	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
@@ -33,6 +35,15 @@ type Cards interface {
 // Results stores results durably (stream.Client).
 type Results interface {
 	PublishCoherence(ctx context.Context, result wire.CoherenceResult) error
+}
+
+// Signer provides the keys that sign the answers: the cards and the results (keystore.Live). All
+// processes that serve the same agents share them.
+type Signer interface {
+	// Current returns the key in use, if now is within its period.
+	Current(now time.Time) (*keystore.Opened, error)
+	// Keys returns the keys in use and earlier ones, starting with the one in use.
+	Keys() []keyring.Key
 }
 
 // Service answers for every agent with a card. Any goroutine may call its methods.
@@ -54,7 +65,7 @@ type Parts struct {
 	Peers      *Peers // asked for initiators that Cards does not know; nil: none
 	Memory     Memory
 	Results    Results
-	Signer     Signer           // signs the answers
+	Signer     Signer
 	Thresholds aap.Thresholds   // MinCoherence and its methodology
 	Now        func() time.Time // the responders' clock
 	Metrics    prometheus.Registerer
@@ -79,7 +90,25 @@ func New(p Parts) (*Service, error) {
 }
 
 // Keys returns the current and earlier keys of the answers, starting with the one in use.
-func (s *Service) Keys() []schema.Key { return s.signer.Public() }
+func (s *Service) Keys() (public []schema.Key) {
+	for _, k := range s.signer.Keys() {
+		public = append(public, schema.Key{KeyID: k.KeyID, PublicKey: k.Public()})
+	}
+	return public
+}
+
+// sign signs a JSON object without its own member "signature".
+func (s *Service) sign(object []byte, now time.Time) (*schema.Signature, error) {
+	key, err := s.signer.Current(now)
+	if err != nil {
+		return nil, err
+	}
+	signed, err := signature.Sign(object, key.Entry.KeyID, key.Private)
+	if err != nil {
+		return nil, fmt.Errorf("sign an answer: %w", err)
+	}
+	return &signed, nil
+}
 
 // The transports of a Question.
 const (
@@ -143,12 +172,8 @@ func (s *Service) respond(ctx context.Context, q *Question, m *schema.CardReques
 	}
 	response := &schema.CardResponse{RequestID: m.RequestID, AlignmentCard: card.Card.Raw, SignedBy: schema.SignedByService,
 		Timestamp: notBefore(m, now)}
-	key, err := s.signer.Key(now)
-	if err != nil {
+	if response.Signature, err = s.sign(card.Card.Raw, now); err != nil {
 		return nil, err
-	}
-	if response.Signature, err = key.sign(card.Card.Raw); err != nil {
-		return nil, fmt.Errorf("answer with card %q: %w", card.Card.CardID, err)
 	}
 	answer, err := json.Marshal(response)
 	if err != nil {
@@ -190,13 +215,16 @@ func (s *Service) assess(ctx context.Context, q *Question, m *schema.CoherenceCh
 	}
 	result := coherence.Answer(m, s.assessor.Check(initiator, responder, task, now), notBefore(m, now))
 	result.SignedBy = schema.SignedByService
-	key, err := s.signer.Key(now)
+	bare, err := json.Marshal(result)
 	if err != nil {
+		return nil, fmt.Errorf("encode a result: %w", err)
+	}
+	if result.Signature, err = s.sign(bare, now); err != nil {
 		return nil, err
 	}
-	answer, err := key.signed(result, &result.Signature)
+	answer, err := json.Marshal(result)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("encode a result: %w", err)
 	}
 	if err := s.once(ctx, m, agent, nil); err != nil {
 		return nil, err

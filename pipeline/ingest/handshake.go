@@ -47,7 +47,7 @@ func (s *server) prepareHandshakes(ctx context.Context, broker *stream.Client, r
 		return fmt.Errorf("handshake_peers: %w", err)
 	}
 	s.handshakes, err = handshake.New(handshake.Parts{
-		Cards: registry, Peers: peers, Memory: memory, Results: broker, Signer: handshake.Live{Live: key}, Thresholds: s.cfg.thresholds(),
+		Cards: registry, Peers: peers, Memory: memory, Results: broker, Signer: key, Thresholds: s.cfg.thresholds(),
 		Now: time.Now, Metrics: s.env.Metrics, Log: s.env.Log,
 	})
 	return err
