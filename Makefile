@@ -28,7 +28,7 @@ test:
 # Vet and lint look again only at what changed and what depends on it; so do tests, whose
 # results Go keeps. Judgement and proof, files and forms: no broker, no database.
 QUICK := ./schema/... ./aap/... ./aivs/... ./message/... ./ledger/... ./docs/... ./integration/floors \
-	./pipeline/subject ./pipeline/events ./pipeline/keyfile ./pipeline/keystore ./pipeline/durable ./pipeline/outbox \
+	./pipeline/subject ./pipeline/wire ./pipeline/events ./pipeline/keyfile ./pipeline/keystore ./pipeline/durable ./pipeline/outbox \
 	./pipeline/destination ./pipeline/auth ./pipeline/limit ./pipeline/obs ./pipeline/reload ./pipeline/transport
 quick: lint
 	$(TEST_ENV) $(GO) vet $(RACE) ./...
