@@ -29,7 +29,7 @@ test:
 # results Go keeps. Judgement and proof, files and forms: no broker, no database.
 QUICK := ./schema/... ./aap/... ./aivs/... ./message/... ./ledger/... ./docs/... ./integration/floors \
 	./pipeline/subject ./pipeline/wire ./pipeline/events ./pipeline/keyfile ./pipeline/keystore ./pipeline/durable ./pipeline/outbox \
-	./pipeline/destination ./pipeline/auth ./pipeline/limit ./pipeline/obs ./pipeline/reload ./pipeline/transport
+	./pipeline/destination ./pipeline/auth ./pipeline/obs ./pipeline/reload ./pipeline/transport
 quick: lint
 	$(TEST_ENV) $(GO) vet $(RACE) ./...
 	$(GO) test -vet=off -timeout 5m $(QUICK)

@@ -12,6 +12,7 @@ import (
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/pipeline/admission"
+	"github.com/plumbline/plumbline/pipeline/api"
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/exporter"
@@ -204,7 +205,7 @@ type Thresholds struct {
 
 // PublishedThresholds returns the thresholds of the specification.
 func PublishedThresholds() Thresholds {
-	handshake, judge, watch := ingest.DefaultRules(), verifier.DefaultRules(), drift.DefaultRules()
+	handshake, judge, watch := api.DefaultRules(), verifier.DefaultRules(), drift.DefaultRules()
 	return Thresholds{
 		BehavioralSimilarity:     judge.BehavioralSimilarity,
 		MinCoherence:             handshake.MinCoherence,
@@ -215,8 +216,8 @@ func PublishedThresholds() Thresholds {
 
 // Ingest returns the rules of the handshake. Ingest, Verifier and Drift set the methodology
 // only where the threshold differs from the published one.
-func (t Thresholds) Ingest() ingest.Rules {
-	rules := ingest.DefaultRules()
+func (t Thresholds) Ingest() api.Rules {
+	rules := api.DefaultRules()
 	if t.MinCoherence != rules.MinCoherence {
 		rules.MinCoherence, rules.Methodology = t.MinCoherence, t.Methodology
 	}

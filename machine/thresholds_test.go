@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/plumbline/plumbline/pipeline/api"
 	"github.com/plumbline/plumbline/pipeline/drift"
-	"github.com/plumbline/plumbline/pipeline/ingest"
 	"github.com/plumbline/plumbline/pipeline/verifier"
 )
 
@@ -18,18 +18,18 @@ func TestThresholdsReachTheirStages(t *testing.T) {
 	published := PublishedThresholds()
 	for name, c := range map[string]struct {
 		given  Thresholds
-		ingest ingest.Rules
+		ingest api.Rules
 		judge  verifier.Rules
 		drift  drift.Rules
 	}{
-		"published": {published, ingest.DefaultRules(), verifier.DefaultRules(), drift.DefaultRules()},
+		"published": {published, api.DefaultRules(), verifier.DefaultRules(), drift.DefaultRules()},
 		"all": {
 			Thresholds{BehavioralSimilarity: 0.4, MinCoherence: 0.6, DriftSimilarityThreshold: 0.2, DriftSustained: 5, Methodology: why},
-			ingest.Rules{MinCoherence: 0.6, Methodology: why}, verifier.Rules{BehavioralSimilarity: 0.4, Methodology: why}, watch,
+			api.Rules{MinCoherence: 0.6, Methodology: why}, verifier.Rules{BehavioralSimilarity: 0.4, Methodology: why}, watch,
 		},
 		"one": {
 			Thresholds{published.BehavioralSimilarity, 0, published.DriftSimilarityThreshold, published.DriftSustained, why},
-			ingest.Rules{MinCoherence: 0, Methodology: why}, verifier.DefaultRules(), drift.DefaultRules(),
+			api.Rules{MinCoherence: 0, Methodology: why}, verifier.DefaultRules(), drift.DefaultRules(),
 		},
 	} {
 		cfg := Config{Thresholds: &c.given}

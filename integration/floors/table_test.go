@@ -53,7 +53,7 @@ var table = []floor{
 	{of: list("pipeline/store", "pipeline/database", "pipeline/seal"), never: list(nats, "pipeline/stream", "pipeline/config", "pipeline/service", kong, prometheus, yaml),
 		why: "the tables are read where there is no broker: what a message says arrives as values"},
 	{of: list("pipeline/events", "pipeline/keystore", "pipeline/keyfile", "pipeline/tlog", "pipeline/outbox", "pipeline/destination/...",
-		"-pipeline/destination/s3/...", "pipeline/durable", "pipeline/limit", "pipeline/subject", "pipeline/transport", "pipeline/auth", "pipeline/admission", "pipeline/problem", "pipeline/obs", "pipeline/reload"),
+		"-pipeline/destination/s3/...", "pipeline/durable", "pipeline/subject", "pipeline/transport", "pipeline/auth", "pipeline/admission", "pipeline/problem", "pipeline/obs", "pipeline/reload"),
 		never: list(nats, clickhouse, kong, "pipeline/stream", "pipeline/store", "pipeline/database", "pipeline/config", "pipeline/service"), why: "files, forms and rules: a broker and a database are other rooms' business"},
 	{of: list("pipeline/subject"), pure: true, why: "names only"},
 	{of: list("pipeline/wire"), only: list("pipeline/wire", "pipeline/subject", "ledger/...", "schema/..."), pure: true,
@@ -62,7 +62,8 @@ var table = []floor{
 
 	// The stages and the packages that start them.
 	{of: stages, never: list(stages, servers, top), why: "stages meet in streams and tables; they take addresses of servers"},
-	{of: list("pipeline/ingest/...", "cmd/ingest"), never: list(clickhouse, "pipeline/store", "pipeline/database"), why: "a trace is accepted without the database, and without its client's code"},
+	{of: list("pipeline/...", "-pipeline/ingest/...", "-pipeline/api/..."), never: list("pipeline/api/..."), why: "the routes besides traces are mounted by ingest alone"},
+	{of: list("pipeline/ingest/...", "pipeline/api/...", "pipeline/request/...", "cmd/ingest"), never: list(clickhouse, "pipeline/store", "pipeline/database"), why: "a trace is accepted without the database, and without its client's code"},
 	{of: list("cmd/ingest", "cmd/verifier", "cmd/drift", "cmd/exporter"), never: list("machine/...", "child", servers), why: "a service takes addresses; the machine with all of them is the tool's"},
 	{of: list("broker/...", "-broker/brokertest/...", "engine/...", "-engine/enginetest/..."), never: list(stages, top), why: "servers do not know what they serve"},
 	{of: list("fleet/..."), only: list("fleet/...", "schema/..."), why: "the simulated fleet knows what an agent knows"},

@@ -13,6 +13,7 @@ package admission
 import (
 	"container/list"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -66,12 +67,12 @@ func New(name string, cfg Config, log *slog.Logger, metrics prometheus.Registere
 	labels := prometheus.Labels{"listener": name}
 	l.refusals = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "plumbline_connections_refused_total", ConstLabels: labels,
-		Help: "Connections over a bound: that of their address, or that of all."}, []string{"bound"})
+		Help: "Connections over a limit: that of their address, or that of all."}, []string{"bound"})
 	l.displaced = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "plumbline_connections_displaced_total", ConstLabels: labels,
 		Help: "Idle connections that were closed in favour of new ones."})
 	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "plumbline_connections", ConstLabels: labels, Help: "Connections within the bound."}, l.count)
+		Name: "plumbline_connections", ConstLabels: labels, Help: "Connections within the limit."}, l.count)
 	metrics.MustRegister(l.refusals, l.displaced, open)
 	return l
 }
@@ -82,9 +83,39 @@ func (l *Limit) count() float64 {
 	return float64(l.open)
 }
 
-// Bound applies the limit to a server that is not serving yet. It returns the listener on which
+// Serve serves within the limit until ctx ends. It uses HTTPS if the server has a TLSConfig. The
+// requests in progress may then finish until work ends. It closes the listener. The end of ctx is
+// not an error.
+func (l *Limit) Serve(ctx, work context.Context, server *http.Server, accepting net.Listener) error {
+	served, bounded := make(chan error, 1), l.bound(server, accepting)
+	go func() {
+		if server.TLSConfig != nil {
+			served <- server.ServeTLS(bounded, "", "")
+			return
+		}
+		served <- server.Serve(bounded)
+	}()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve %s on %s: %w", l.name, accepting.Addr(), err)
+	case <-ctx.Done():
+	}
+	err := server.Shutdown(work)
+	if err != nil {
+		err = fmt.Errorf("requests were cut off: %w", errors.Join(err, server.Close()))
+	}
+	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
+	if err != nil {
+		return fmt.Errorf("stop serving %s on %s: %w", l.name, accepting.Addr(), err)
+	}
+	return nil
+}
+
+// bound applies the limit to a server that is not serving yet. It returns the listener on which
 // the server must serve.
-func (l *Limit) Bound(server *http.Server, accepting net.Listener) net.Listener {
+func (l *Limit) bound(server *http.Server, accepting net.Listener) net.Listener {
 	next := server.Handler
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if Refusal(r.Context()) != "" {
@@ -203,7 +234,7 @@ func (l *Limit) refuse(c *conn, bound string) (gone *conn) {
 	l.refusals.WithLabelValues(bound).Inc()
 	now := time.Now()
 	if now.Sub(l.refused) > streak {
-		l.log.Warn("connections are refused; the next line about it comes after a minute without", "listener", l.name, "reason", c.refused)
+		l.log.Warn("connections are refused; this is logged again after a minute without refusals", "listener", l.name, "reason", c.refused)
 	}
 	l.refused = now
 	if l.spare.Len() >= l.spares {

@@ -46,7 +46,7 @@ func start(t *testing.T, cfg Config, certificate ...string) *site {
 			http.Error(w, why, http.StatusServiceUnavailable)
 		}
 	})}
-	bounded, ended := s.limit.Bound(server, listener), make(chan error)
+	bounded, ended := s.limit.bound(server, listener), make(chan error)
 	go func() {
 		if len(certificate) > 0 {
 			ended <- server.ServeTLS(bounded, certificate[0], certificate[1])
@@ -80,7 +80,7 @@ func (s *site) await(what string, holds func() bool) {
 	}
 	for end := time.Now().Add(time.Minute); !locked(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			s.t.Fatal("waited in vain for", what)
+			s.t.Fatal("did not happen in a minute:", what)
 		}
 	}
 }
@@ -239,7 +239,7 @@ func TestSpareConnections(t *testing.T) {
 	held.write("test\r\n\r\n")
 	answer, err := http.ReadResponse(held.read, nil)
 	if err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("the connection within the bound: %v, %v", answer, err)
+		t.Fatalf("the connection within the limit: %v, %v", answer, err)
 	}
 	_ = answer.Body.Close()
 	if s.limit.spares != 2 || len(over) != 10 {

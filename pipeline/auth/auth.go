@@ -13,6 +13,7 @@ import (
 
 	"github.com/plumbline/plumbline/message"
 	"github.com/plumbline/plumbline/pipeline/reload"
+	"github.com/plumbline/plumbline/pipeline/transport"
 )
 
 // The errors of Authorize.
@@ -30,7 +31,10 @@ type Grant struct {
 
 // SpeaksFor reports whether the grant covers an agent.
 func (g Grant) SpeaksFor(agent string) bool {
-	return slices.ContainsFunc(g.agents, func(pattern string) bool { return covers(pattern, agent) })
+	return slices.ContainsFunc(g.agents, func(pattern string) bool {
+		prefix, open := strings.CutSuffix(pattern, "*")
+		return pattern == agent || open && strings.HasPrefix(agent, prefix)
+	})
 }
 
 // Agent returns the agent of the grant, or "" if the grant covers more than one.
@@ -52,7 +56,7 @@ type Keeper struct {
 // is signed there has an anonymous source.
 func Open(tokens, address string, log *slog.Logger) (*Keeper, error) {
 	if tokens == "" {
-		if !loopback(address) {
+		if _, _, err := net.SplitHostPort(address); err != nil || !transport.Loopback(address) {
 			return nil, fmt.Errorf("listening on %s without a token file would let anyone publish: "+
 				"give a token file, or listen on 127.0.0.1", address)
 		}
@@ -60,7 +64,7 @@ func Open(tokens, address string, log *slog.Logger) (*Keeper, error) {
 	}
 	entries, err := reload.Open(tokens, readFile, func(entries []Entry, err error) {
 		if err != nil {
-			log.Error("token file is not usable, the last good one stays in force", "error", err)
+			log.Error("token file is invalid; the previous tokens stay in force", "error", err)
 			return
 		}
 		log.Info("token file reloaded", "tokens", len(entries))
@@ -69,17 +73,6 @@ func Open(tokens, address string, log *slog.Logger) (*Keeper, error) {
 		return nil, err
 	}
 	return &Keeper{entries: entries}, nil
-}
-
-// loopback reports whether an address is reachable only from this machine. A host name other than
-// localhost does not count as loopback, because it could be changed to another address.
-func loopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // LetsAnyoneIn reports whether no token is needed.

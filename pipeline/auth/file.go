@@ -7,10 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -67,8 +65,11 @@ func readFile(path string) ([]Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("token file: %w", err)
 	}
-	if err := private(path, info); err != nil {
-		return nil, err
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("token file %s: not a regular file", path)
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return nil, fmt.Errorf("token file %s: mode %#o lets other users read or change it: chmod 600 %s", path, mode, path)
 	}
 	var entries []Entry
 	lines := bufio.NewScanner(file)
@@ -89,16 +90,6 @@ func readFile(path string) ([]Entry, error) {
 	return entries, unique(path, entries)
 }
 
-func private(path string, info fs.FileInfo) error {
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("token file %s: not a regular file", path)
-	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return fmt.Errorf("token file %s: mode %#o lets others at it: chmod 600 %s", path, mode, path)
-	}
-	return nil
-}
-
 func parseEntry(line []byte) (Entry, error) {
 	var entry Entry
 	if err := json.Unmarshal(line, &entry, json.RejectUnknownMembers(true)); err != nil {
@@ -115,7 +106,7 @@ func (e *Entry) validate() error {
 	case len(e.SHA256) != hex.EncodedLen(sha256.Size) || err != nil || n != sha256.Size:
 		return fmt.Errorf("%s: sha256 is not 64 hexadecimal digits", e.Name)
 	case len(e.Agents) == 0:
-		return fmt.Errorf("%s: agents is empty; \"*\" stands for all", e.Name)
+		return fmt.Errorf("%s: agents is empty; \"*\" means all agents", e.Name)
 	case slices.Contains(e.Agents, ""):
 		return fmt.Errorf("%s: an agent is empty", e.Name)
 	case len(e.Scopes) == 0:
@@ -126,20 +117,16 @@ func (e *Entry) validate() error {
 			return fmt.Errorf("%s: unknown scope %q, want one of %v", e.Name, scope, scopes)
 		}
 	}
-	return e.validateSource()
-}
-
-// validateSource keeps senders to an agent separate from the agent's own runtime. A runtime that
-// could sign would turn its model's words into a person's.
-func (e *Entry) validateSource() error {
+	// Senders to an agent are separate from the agent's own runtime. A runtime that could sign
+	// would turn its model's words into a person's.
 	signs := slices.Contains(e.Scopes, MessagesWrite)
 	switch {
 	case signs && e.Source == "":
 		return fmt.Errorf("%s: scope %s needs a source: human, agent or system", e.Name, MessagesWrite)
 	case e.Source != "" && !e.Source.Valid():
-		return fmt.Errorf("%s: source %q is none of human, agent, system", e.Name, e.Source)
+		return fmt.Errorf("%s: source is %q: want human, agent or system", e.Name, e.Source)
 	case signs && slices.Contains(e.Scopes, Runtime):
-		return fmt.Errorf("%s: scopes %s and %s on one token would let a runtime sign what it is told: use two entries", e.Name, MessagesWrite, Runtime)
+		return fmt.Errorf("%s: scopes %s and %s on one token would let a runtime sign messages that its model wrote: use two entries", e.Name, MessagesWrite, Runtime)
 	}
 	return nil
 }
@@ -157,12 +144,4 @@ func unique(path string, entries []Entry) error {
 		names[e.Name], hashes[e.hash] = true, e.Name
 	}
 	return nil
-}
-
-// covers reports whether a pattern of Entry.Agents matches an agent.
-func covers(pattern, agent string) bool {
-	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
-		return strings.HasPrefix(agent, prefix)
-	}
-	return pattern == agent
 }

@@ -1,7 +1,6 @@
 package exporter
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -95,14 +94,4 @@ const (
 	cacheForGood = "public, max-age=31536000, immutable"
 )
 
-func refuse(w http.ResponseWriter, p *problem.Problem) {
-	text, err := json.Marshal(p)
-	if err != nil {
-		panic(err) // cannot fail: it encodes only strings
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(p.Code)
-	// The error is that the client disconnected.
-	_, _ = w.Write(text)
-}
+func refuse(w http.ResponseWriter, p *problem.Problem) { p.With("Cache-Control", "no-store").Write(w) }

@@ -36,8 +36,8 @@ func problemIn(err error) error {
 	if refused.Reason == schema.ReasonTooLarge {
 		code = http.StatusRequestEntityTooLarge
 	}
-	p := problem.New(code, refused.Reason, "it is not valid: see the faults")
-	p.Faults = refused.Faults
+	p := problem.Invalid(refused.Reason, refused.Faults...)
+	p.Code = code
 	return p
 }
 

@@ -43,12 +43,16 @@ type result struct {
 // lines could make an answer many times the size of the request.
 const maxFaultBytes = 4 << 20
 
-var faultsLeftOff = []schema.Fault{{Message: "has faults, but the answer is full: send this line in another request to learn them"}}
+var (
+	faultsLeftOff   = []schema.Fault{{Message: "has faults, but the answer is full: send this line in another request to see them"}}
+	warningsLeftOff = []schema.Warning{{Code: schema.WarnLeftOff, Message: "has warnings, but the answer is full: send fewer lines in a request to see them"}}
+)
 
 // answer is the body of the answer to a publisher: one JSON object for each line.
 type answer struct {
 	text       []byte
 	faultBytes int
+	lines      int
 	counts     [statuses]int
 }
 
@@ -57,6 +61,7 @@ func (a *answer) reset() { *a = answer{text: a.text[:0]} }
 // add appends the outcome of a line.
 func (a *answer) add(r *result) {
 	a.counts[r.status]++
+	a.lines++
 	b := append(a.text, `{"line":`...)
 	b = strconv.AppendInt(b, int64(r.line), 10)
 	if r.through > 0 {
@@ -67,62 +72,41 @@ func (a *answer) add(r *result) {
 	b = appendText(b, r.traceID)
 	b = append(b, `,"status":"`...)
 	b = append(b, r.status.String()...)
+	faults, warnings := r.faults, r.warnings
+	if a.faultBytes > maxFaultBytes {
+		if len(faults) > 0 {
+			faults = faultsLeftOff
+		}
+		if len(warnings) > 0 {
+			warnings = warningsLeftOff
+		}
+	}
 	b = append(b, `","faults":[`...)
 	before := len(b)
-	b = appendFaults(b, a.affordable(r.faults))
+	for i := range faults {
+		b = appendMembers(b, i, `{"pointer":`, faults[i].Pointer, `,"message":`, faults[i].Message)
+	}
 	b = append(b, ']')
-	if len(r.warnings) > 0 && (r.status == accepted || r.status == duplicate) {
-		b = appendWarnings(b, a.worthwhile(r.warnings))
+	if len(warnings) > 0 && (r.status == accepted || r.status == duplicate) {
+		b = append(b, `,"warnings":[`...)
+		for i := range warnings {
+			b = appendMembers(b, i, `{"code":`, warnings[i].Code, `,"pointer":`, warnings[i].Pointer, `,"message":`, warnings[i].Message)
+		}
+		b = append(b, ']')
 	}
 	a.faultBytes += len(b) - before
 	a.text = append(b, "}\n"...)
 }
 
-var warningsLeftOff = []schema.Warning{{Code: schema.WarnLeftOff, Message: "has warnings, but the answer is full: send fewer lines in a request to learn them"}}
-
-func (a *answer) worthwhile(warnings []schema.Warning) []schema.Warning {
-	if a.faultBytes > maxFaultBytes {
-		return warningsLeftOff
+// appendMembers appends element i of a list: an object of texts, given as name, value, name, value.
+func appendMembers(b []byte, i int, members ...string) []byte {
+	if i > 0 {
+		b = append(b, ',')
 	}
-	return warnings
-}
-
-func appendWarnings(b []byte, warnings []schema.Warning) []byte {
-	b = append(b, `,"warnings":[`...)
-	for i := range warnings {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"code":`...)
-		b = appendText(b, warnings[i].Code)
-		b = append(b, `,"pointer":`...)
-		b = appendText(b, warnings[i].Pointer)
-		b = append(b, `,"message":`...)
-		b = appendText(b, warnings[i].Message)
-		b = append(b, '}')
+	for j := 0; j < len(members); j += 2 {
+		b = appendText(append(b, members[j]...), members[j+1])
 	}
-	return append(b, ']')
-}
-
-func (a *answer) affordable(faults []schema.Fault) []schema.Fault {
-	if len(faults) > 0 && a.faultBytes > maxFaultBytes {
-		return faultsLeftOff
-	}
-	return faults
-}
-
-func appendFaults(b []byte, faults []schema.Fault) []byte {
-	for i := range faults {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"pointer":`...)
-		b = appendText(b, faults[i].Pointer)
-		b = append(b, `,"message":`...)
-		b = appendText(b, faults[i].Message)
-		b = append(b, '}')
-	}
-	return b
+	return append(b, '}')
 }
 
 func appendText(b []byte, s string) []byte {

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -101,13 +104,13 @@ func TestStartIsRefused(t *testing.T) {
 		alter func(*Config)
 		want  string
 	}{
-		"open to the world":    {func(cfg *Config) { cfg.Listen = "0.0.0.0:0" }, "token file"},
-		"token file missing":   {func(cfg *Config) { cfg.TokenFile = "nowhere" }, "nowhere"},
-		"issuers missing":      {func(cfg *Config) { cfg.CardIssuerKeysFile = "nowhere" }, "card_issuer_keys_file: open nowhere"},
-		"certificate missing":  {func(cfg *Config) { cfg.TLSCertFile, cfg.TLSKeyFile = "nowhere", "nowhere" }, "tls_cert_file nowhere"},
-		"authorities missing":  {func(cfg *Config) { withFiles(cfg, authority, "nowhere") }, "tls_client_ca_file: open nowhere"},
-		"authorities of none":  {func(cfg *Config) { withFiles(cfg, authority, authority.KeyFile) }, "has no certificate in PEM"},
-		"address that is none": {func(cfg *Config) { cfg.Listen = "127.0.0.1:http-is-no-port" }, "listen for publishers"},
+		"open to the world":   {func(cfg *Config) { cfg.Listen = "0.0.0.0:0" }, "token file"},
+		"token file missing":  {func(cfg *Config) { cfg.TokenFile = "nowhere" }, "nowhere"},
+		"issuers missing":     {func(cfg *Config) { cfg.CardIssuerKeysFile = "nowhere" }, "card_issuer_keys_file: open nowhere"},
+		"certificate missing": {func(cfg *Config) { cfg.TLSCertFile, cfg.TLSKeyFile = "nowhere", "nowhere" }, "tls_cert_file nowhere"},
+		"authorities missing": {func(cfg *Config) { withFiles(cfg, authority, "nowhere") }, "tls_client_ca_file: open nowhere"},
+		"no authorities":      {func(cfg *Config) { withFiles(cfg, authority, authority.KeyFile) }, "has no certificate in PEM"},
+		"invalid address":     {func(cfg *Config) { cfg.Listen = "127.0.0.1:http-is-no-port" }, "listen for publishers"},
 	} {
 		cfg := Default()
 		cfg.Listen = "127.0.0.1:0"
@@ -145,5 +148,28 @@ func TestConfigurationIsCheckedWhole(t *testing.T) {
 	want := "tenant listen tls_cert_file card_signatures min_coherence methodology max_body_bytes max_in_flight_bytes request_timeout"
 	if got := strings.Join(keys, " "); got != want {
 		t.Errorf("faults of %s, want %s", got, want)
+	}
+}
+
+// Without tokens no policy can be enforced: anyone on this machine could sign.
+func TestEnforceNeedsATokenFile(t *testing.T) {
+	cfg := Default()
+	cfg.MessagePoliciesFile = filepath.Join(t.TempDir(), "policies.yaml")
+	policies := "agents: {shop: {mode: enforce}, slow: {mode: warn}, fleet-*: {mode: enforce}}"
+	if err := os.WriteFile(cfg.MessagePoliciesFile, []byte(policies), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = ServeOn(t.Context(), listener, &cfg, offline(t).env)
+	if !errors.Is(err, config.ErrUsage) {
+		t.Fatalf("it ends with %v", err)
+	}
+	for _, want := range []string{"policies.yaml", "agents.fleet-*, agents.shop", "token_file"} {
+		if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "agents.slow") {
+			t.Errorf("%v: want it to say %s", err, want)
+		}
 	}
 }

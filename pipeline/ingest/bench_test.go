@@ -40,7 +40,7 @@ func offline(t testing.TB) *server {
 		t.Fatal(err)
 	}
 	s.stopping = func() bool { return false }
-	s.traces, s.letters = new(instant), newLetters(env, &outlet{}, s.metrics)
+	s.traces, s.deadLetters = new(instant), newDeadLetters(env, &outlet{}, s.metrics)
 	s.cards = cards.New(growing{}, growing{}, config.DefaultCardCacheBytes)
 	for i := range usualAgents {
 		text := card(fmt.Sprint("did:web:agent-", i), fmt.Sprint("card-", i))
@@ -62,7 +62,7 @@ func (s *server) handle(t testing.TB, body io.Reader) reply {
 	request := httptest.NewRequest(http.MethodPost, "/v1/traces", body)
 	request.Header.Set("Content-Type", "application/x-ndjson")
 	recorder := httptest.NewRecorder()
-	s.routes().ServeHTTP(recorder, request)
+	s.handler().ServeHTTP(recorder, request)
 	return reply{code: recorder.Code, header: recorder.Header(), text: recorder.Body.String()}
 }
 
@@ -97,7 +97,7 @@ func BenchmarkHandlerToBroker(b *testing.B) {
 func benchmarkPosts(b *testing.B, s *server) {
 	b.Helper()
 	const perRequest = 5000
-	handler := s.routes()
+	handler := s.handler()
 	var text bytes.Buffer
 	size, line := 0, 0
 	b.ReportAllocs()

@@ -73,15 +73,10 @@ func (l *lines) block(line []byte) (*block, error) {
 	return &block{text: text, through: l.number, whole: err == nil}, nil
 }
 
-// structure returns a decoder that only finds where values end. Other code checks whether the
-// values are strict JSON.
-func structure(text []byte) *jsontext.Decoder {
-	return jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-}
-
-// valueSize returns the length of the value at the beginning of text.
+// valueSize returns the length of the value at the beginning of text. It only finds where the value
+// ends. Other code checks whether the value is strict JSON.
 func valueSize(text []byte) (int, error) {
-	decoder := structure(text)
+	decoder := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	_, err := decoder.ReadValue()
 	return int(decoder.InputOffset()), err
 }
@@ -120,19 +115,15 @@ func holdsObject(text []byte) bool {
 	return false
 }
 
-// refuseBlock refuses a value that spans several lines, with a single outcome.
-func (u *upload) refuseBlock(first int, b *block) {
-	what, end := "an object", fmt.Sprintf("goes on to line %d", b.through)
+// fault describes the value, and what to do.
+func (b *block) fault() schema.Fault {
+	what, end := "an object", fmt.Sprintf("continues to line %d", b.through)
 	if bytes.TrimSpace(b.text)[0] == '[' {
 		what = "an array"
 	}
 	if !b.whole {
-		end = "goes on to the end of the body, which breaks it off"
+		end = "is incomplete at the end of the body"
 	}
-	u.trace.TraceID, u.trace.AgentID = "", ""
-	u.refuse(refused, &schema.Refusal{Reason: schema.ReasonInvalidJSON, Faults: []schema.Fault{{Message: fmt.Sprintf(
-		"%s begins here and %s: put each trace on one line (jq -c), or send one trace a request with Content-Type: application/json", what, end),
-	}}}, b.text)
-	last := &u.results[len(u.results)-1]
-	last.line, last.through = first, b.through
+	return schema.Fault{Message: fmt.Sprintf(
+		"%s begins here and %s: put each trace on one line (jq -c), or send one trace a request with Content-Type: application/json", what, end)}
 }

@@ -42,20 +42,20 @@ func TestPrettyPrintedTracesAreRefusedOnce(t *testing.T) {
 			t.Errorf("outcome %d is %+v, want %+v", i, got, want)
 		}
 	}
-	if says := lines[1].Faults[0].Message; !strings.Contains(says, "put each trace on one line") || !strings.Contains(says, fmt.Sprintf("an object begins here and goes on to line %d", height+1)) {
+	if says := lines[1].Faults[0].Message; !strings.Contains(says, "put each trace on one line") || !strings.Contains(says, fmt.Sprintf("an object begins here and continues to line %d", height+1)) {
 		t.Errorf("it says %q", says)
 	}
 	letters := r.letters(3)
 	if string(letters[0].Data) != first || letters[0].Reason != schema.ReasonInvalidJSON || string(letters[1].Data) != array {
-		t.Errorf("kept are %q and %q", letters[0].Data, letters[1].Data)
+		t.Errorf("the dead letters are %q and %q", letters[0].Data, letters[1].Data)
 	}
 	if answer := r.send(http.MethodPost, "/v1/traces", bytes.NewReader(letters[0].Data), "Content-Type: application/json"); answer.code != http.StatusOK {
-		t.Errorf("the letter by itself: %d %s", answer.code, answer.text)
+		t.Errorf("the first dead letter, posted alone: %d %s", answer.code, answer.text)
 	}
 	r.stored(3)
 }
 
-func TestByteOrderMarkIsNoPartOfTheFirstLine(t *testing.T) {
+func TestByteOrderMarkIsSkipped(t *testing.T) {
 	const mark = "\ufeff"
 	r := start(t)
 	for _, c := range []struct {
@@ -76,7 +76,7 @@ func TestByteOrderMarkIsNoPartOfTheFirstLine(t *testing.T) {
 }
 
 // A truncated line is refused alone. The lines after it are read as usual.
-func TestCutLinesAreNoBlocks(t *testing.T) {
+func TestTruncatedLinesAreRefusedAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines []string
 		want  string

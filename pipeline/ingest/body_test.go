@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/plumbline/plumbline/pipeline/request"
 )
 
 func TestGzip(t *testing.T) {
@@ -30,17 +32,17 @@ func TestBodiesThatCannotBeRead(t *testing.T) {
 		code    int
 		word    string
 	}{
-		"no media type":       {[]byte(good), nil, http.StatusUnsupportedMediaType, "media_type"},
-		"a form":              {[]byte(good), []string{"Content-Type: application/x-www-form-urlencoded"}, http.StatusUnsupportedMediaType, "media_type"},
-		"plain text":          {[]byte(good), []string{"Content-Type: text/plain"}, http.StatusUnsupportedMediaType, "media_type"},
-		"brotli":              {[]byte(good), []string{ndjson, "Content-Encoding: br"}, http.StatusUnsupportedMediaType, "encoding"},
-		"gzip that is none":   {[]byte(good), []string{ndjson, "Content-Encoding: gzip"}, http.StatusBadRequest, "encoding"},
-		"gzip of nothing":     {nil, []string{ndjson, "Content-Encoding: gzip"}, http.StatusBadRequest, "encoding"},
-		"gzip header cut off": {zipped[:5], []string{ndjson, "Content-Encoding: gzip"}, http.StatusBadRequest, "truncated"},
-		"gzip cut off":        {zipped[:len(zipped)/2], []string{ndjson, "Content-Encoding: gzip"}, http.StatusBadRequest, "truncated"},
-		"empty":               {nil, []string{ndjson}, http.StatusBadRequest, "empty"},
-		"blank lines":         {[]byte("\n \r\n\t\n"), []string{ndjson}, http.StatusBadRequest, "empty"},
-		"too large":           {make([]byte, windowBytes+1), []string{ndjson}, http.StatusRequestEntityTooLarge, "too_large"},
+		"no media type":    {[]byte(good), nil, http.StatusUnsupportedMediaType, "media_type"},
+		"a form":           {[]byte(good), []string{"Content-Type: application/x-www-form-urlencoded"}, http.StatusUnsupportedMediaType, "media_type"},
+		"plain text":       {[]byte(good), []string{"Content-Type: text/plain"}, http.StatusUnsupportedMediaType, "media_type"},
+		"brotli":           {[]byte(good), []string{ndjson, "Content-Encoding: br"}, http.StatusUnsupportedMediaType, "encoding"},
+		"not gzip":         {[]byte(good), []string{ndjson, "Content-Encoding: gzip"}, http.StatusBadRequest, "encoding"},
+		"gzip of no bytes": {nil, []string{ndjson, "Content-Encoding: gzip"}, http.StatusBadRequest, "encoding"},
+		"truncated header": {zipped[:5], []string{ndjson, "Content-Encoding: gzip"}, http.StatusBadRequest, "truncated"},
+		"truncated gzip":   {zipped[:len(zipped)/2], []string{ndjson, "Content-Encoding: gzip"}, http.StatusBadRequest, "truncated"},
+		"empty":            {nil, []string{ndjson}, http.StatusBadRequest, "empty"},
+		"blank lines":      {[]byte("\n \r\n\t\n"), []string{ndjson}, http.StatusBadRequest, "empty"},
+		"too large":        {make([]byte, windowBytes+1), []string{ndjson}, http.StatusRequestEntityTooLarge, "too_large"},
 	} {
 		answer := r.send(http.MethodPost, "/v1/traces", bytes.NewReader(c.body), c.headers...)
 		if p := answer.problem(t); answer.code != c.code || p.Word != c.word {
@@ -55,10 +57,10 @@ func TestVersionsOfMediaTypes(t *testing.T) {
 	r := start(t)
 	line, text := trace("did:web:a", "1"), card("did:web:a", "card-1")
 	for kind, post := range map[string]func(string) reply{
-		mediaTypeTrace: func(header string) reply {
+		request.TypeTrace: func(header string) reply {
 			return r.send(http.MethodPost, "/v1/traces", strings.NewReader(line), header)
 		},
-		mediaTypeCard: func(header string) reply {
+		request.TypeCard: func(header string) reply {
 			return r.send(http.MethodPut, "/v1/cards/card-1", strings.NewReader(text), header)
 		},
 	} {
@@ -111,9 +113,9 @@ func TestTooLargeOnTheWay(t *testing.T) {
 	}
 }
 
-// TestBodyBreaksOff checks that the incomplete line at the end of a truncated body is not read as
+// TestTruncatedBody checks that the incomplete line at the end of a truncated body is not read as
 // a line, even if it would be valid.
-func TestBodyBreaksOff(t *testing.T) {
+func TestTruncatedBody(t *testing.T) {
 	lines := strings.Join(traces("did:web:a", 2), "\n")
 	answer := offline(t).handle(t, io.MultiReader(strings.NewReader(lines), iotest.ErrReader(io.ErrUnexpectedEOF)))
 	outcomes := answer.lines(t)
@@ -122,7 +124,7 @@ func TestBodyBreaksOff(t *testing.T) {
 	}
 }
 
-func TestBodyComesTooSlowly(t *testing.T) {
+func TestBodyTimesOut(t *testing.T) {
 	r := start(t, configured(func(cfg *Config) { cfg.RequestTimeout = 200 * time.Millisecond }))
 	body, upload := io.Pipe() // nothing is ever written to it
 	defer func() { _ = upload.Close() }()

@@ -1,82 +1,50 @@
 package ingest
 
 import (
-	"slices"
-	"strings"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
 	"time"
 
-	"github.com/plumbline/plumbline/aap"
-	"github.com/plumbline/plumbline/message"
 	"github.com/plumbline/plumbline/pipeline/admission"
+	"github.com/plumbline/plumbline/pipeline/api"
+	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/config"
-	"github.com/plumbline/plumbline/pipeline/handshake"
+	"github.com/plumbline/plumbline/pipeline/transport"
 )
 
 // Config configures the ingest service.
 type Config struct {
 	config.Common `embed:""`
 	Cards         config.Cards `embed:"" prefix:"card-"`
-	Rules         `embed:""`
+	api.Config    `embed:""`
 
 	Connections admission.Config `embed:""`
 
-	Listen              string        `help:"Address for publishers; /healthz, /readyz, /metrics and /v1/limitations are served here too."`
-	TokenFile           string        `help:"File of hashed tokens, one JSON object a line; needed unless the address is loopback." type:"path"`
-	TLSCertFile         string        `name:"tls-cert-file" help:"Certificate (PEM) to serve HTTPS with." type:"path"`
-	TLSKeyFile          string        `name:"tls-key-file" help:"Key (PEM) of the certificate." type:"path"`
-	TLSClientCAFile     string        `name:"tls-client-ca-file" help:"Authorities (PEM) of publishers' certificates (mTLS): whoever shows none of theirs is not let in, to no address. Needs tls_cert_file. For probes there is admin_listen." type:"path"`
-	CardSignatures      string        `help:"What is demanded of new cards: off; continuity (an agent whose cards have registered keys signs its next card with one of them); required (that, and every card is signed). A signature that is there is always verified."`
-	CardIssuerKeysFile  string        `help:"File of public keys that may sign the cards of every agent, one JSON object a line: {key_id, algorithm, public_key}. The way out when an agent's key is lost." type:"path"`
-	A2AAgentCards       []string      `name:"a2a-agent-cards" placeholder:"AGENT=FILE" help:"A2A agent cards to serve at /.well-known/agent-card.json, each with its agent's current Alignment Card in its alignment block. They must not be signed."`
-	HandshakePeers      []string      `placeholder:"URL" help:"Services that are asked for the card of an agent that begins a handshake and is not registered here: https://host:port."`
-	HandshakeKeyFile    string        `help:"Key that signs answers of the value coherence handshake: exactly 32 raw bytes, mode 0600, made where it is missing. All ingests share one." type:"path"`
-	MicroKeyFile        string        `help:"Key that signs AIVS-Micro proofs: exactly 32 raw bytes, mode 0600, made where it is missing, and on the key list (keys.jsonl) beside it. All ingests share one." type:"path"`
-	MessagePoliciesFile string        `help:"What each agent takes from whom, and the action class of its tools (docs/MESSAGES.md); without it no agent's messages are checked. The verifier is given the same file." type:"path"`
-	MessageWindow       time.Duration `help:"How long a signed message, or the approval of one, stays fresh."`
-	MaxBodyBytes        int64         `help:"Largest body of a request, both as sent and unpacked."`
-	MaxInFlightBytes    int64         `help:"Memory for the bodies of all requests in hand; requests beyond it wait, then are pushed back."`
-	MaxCardIndexBytes   int64         `help:"Memory for the index of all cards, which each service holds; where it is taken, no new card is registered."`
-	RequestTimeout      time.Duration `help:"Longest time for a request, its upload included."`
-}
-
-// Rules decide the result of a handshake, together with the cards.
-type Rules struct {
-	MinCoherence float64 `help:"Least coherence score with which two agents may proceed (AAP section 8.3, MIN_COHERENCE_FOR_PROCEED)."`
-	Methodology  string  `help:"How a min_coherence that is not the published one was derived (AAP section 8.3); every coherence_result names it."`
-}
-
-// DefaultRules returns the published thresholds.
-func DefaultRules() Rules { return Rules{MinCoherence: aap.DefaultThresholds().MinCoherence} }
-
-// Validate returns every fault.
-func (r *Rules) Validate() (faults config.Faults) {
-	faults.CheckThreshold("min_coherence", r.MinCoherence, DefaultRules().MinCoherence, r.Methodology)
-	return faults
-}
-
-// thresholds returns the thresholds by which handshakes are judged.
-func (r *Rules) thresholds() aap.Thresholds {
-	th := aap.DefaultThresholds()
-	th.MinCoherence, th.Methodology = r.MinCoherence, r.Methodology
-	return th
+	Listen           string        `help:"Address for publishers; /healthz, /readyz, /metrics and /v1/limitations are served here too."`
+	TokenFile        string        `help:"File of hashed tokens, one JSON object a line; needed unless the address is loopback." type:"path"`
+	TLSCertFile      string        `name:"tls-cert-file" help:"Certificate (PEM) to serve HTTPS with." type:"path"`
+	TLSKeyFile       string        `name:"tls-key-file" help:"Key (PEM) of the certificate." type:"path"`
+	TLSClientCAFile  string        `name:"tls-client-ca-file" help:"Authorities (PEM) of publishers' certificates (mTLS). Every client needs a certificate from one of them, for every address. Needs tls_cert_file. Probes can use admin_listen." type:"path"`
+	MaxBodyBytes     int64         `help:"Largest body of a request, both as sent and unpacked."`
+	MaxInFlightBytes int64         `help:"Memory for the bodies of all current requests; further requests wait, then are asked to retry."`
+	RequestTimeout   time.Duration `help:"Longest time for a request, its upload included."`
 }
 
 // Default returns the configuration of an ingest service on loopback, open to this machine.
 func Default() Config {
 	return Config{
-		Common:            config.DefaultCommon(""),
-		Cards:             config.DefaultCards(),
-		Rules:             DefaultRules(),
-		Connections:       admission.Default(),
-		Listen:            "127.0.0.1:8080",
-		CardSignatures:    signaturesContinuity,
-		HandshakeKeyFile:  "plumbline-data/keys/handshake.key",
-		MicroKeyFile:      "plumbline-data/keys/micro.key",
-		MessageWindow:     message.DefaultWindow,
-		MaxBodyBytes:      64 << 20,
-		MaxInFlightBytes:  256 << 20,
-		MaxCardIndexBytes: 1 << 30,
-		RequestTimeout:    5 * time.Minute,
+		Common:           config.DefaultCommon(""),
+		Cards:            config.DefaultCards(),
+		Config:           api.Default(),
+		Connections:      admission.Default(),
+		Listen:           "127.0.0.1:8080",
+		MaxBodyBytes:     64 << 20,
+		MaxInFlightBytes: 256 << 20,
+		RequestTimeout:   5 * time.Minute,
 	}
 }
 
@@ -86,24 +54,83 @@ func (c *Config) Validate() []config.Fault {
 	faults.Check(c.Listen != "", "listen", "is empty: want host:port")
 	faults.CheckAddress("listen", c.Listen)
 	paired := (c.TLSCertFile == "") == (c.TLSKeyFile == "")
-	faults.Check(paired, "tls_cert_file", "tls_cert_file and tls_key_file are given together or not at all")
+	faults.Check(paired, "tls_cert_file", "set both tls_cert_file and tls_key_file, or neither")
 	faults.Check(c.TLSClientCAFile == "" || c.TLSCertFile != "", "tls_client_ca_file", "needs tls_cert_file and tls_key_file")
-	modes := []string{signaturesOff, signaturesContinuity, signaturesRequired}
-	faults.Check(slices.Contains(modes, c.CardSignatures), "card_signatures", "%q: want %s", c.CardSignatures, strings.Join(modes, ", "))
-	_, err := handshake.NewPeers(c.HandshakePeers)
-	faults.Check(err == nil, "handshake_peers", "%v", err)
 	faults = append(faults, c.Cards.Validate()...)
-	faults = append(faults, c.Rules.Validate()...)
+	faults = append(faults, c.Config.Validate()...)
 	c.Connections.Validate(faults.Check)
-	faults.Check(c.HandshakeKeyFile != "", "handshake_key_file", "is empty: want where the key is, or is to be made")
-	faults.Check(c.MicroKeyFile != "", "micro_key_file", "is empty: want where the key is, or is to be made")
-	faults.Check(c.MessageWindow > 0, "message_window", "%s: want more than 0", c.MessageWindow)
 	faults.Check(c.MaxBodyBytes >= windowBytes, "max_body_bytes", "%d: want at least %d", c.MaxBodyBytes, windowBytes)
 	faults.Check(c.MaxInFlightBytes >= windowBytes, "max_in_flight_bytes", "%d: want at least %d", c.MaxInFlightBytes, windowBytes)
-	faults.Check(c.MaxCardIndexBytes >= leastCardIndex, "max_card_index_bytes", "%d: want at least %d", c.MaxCardIndexBytes, leastCardIndex)
 	faults.Check(c.RequestTimeout > 0, "request_timeout", "%s: want more than 0", c.RequestTimeout)
 	return faults
 }
 
-// leastCardIndex is enough for a few thousand cards.
-const leastCardIndex = 1 << 20
+// files holds the contents of the files that the configuration names.
+type files struct {
+	keeper *auth.Keeper
+	tls    *tls.Config // nil: plain HTTP
+	api    api.Files
+}
+
+// readFiles reads all files and returns every fault. address is the listener's address.
+func (c *Config) readFiles(address string, log *slog.Logger) (f files, faults config.Faults) {
+	var err error
+	f.keeper, err = auth.Open(c.TokenFile, address, log)
+	faults.Check(err == nil, "token_file", "%v", err)
+	f.tls, err = c.serverTLS()
+	faults.Check(err == nil, "tls_cert_file", "%v", err)
+	err = c.requireCertificates(f.tls)
+	faults.Check(err == nil, "tls_client_ca_file", "%v", err)
+	var more config.Faults
+	f.api, more = c.Config.ReadFiles(c.TokenFile == "", log)
+	return f, append(faults, more...)
+}
+
+// FileFaults returns the faults of the files that the configuration names.
+func (c *Config) FileFaults() []config.Fault {
+	address := c.Listen
+	if _, _, err := net.SplitHostPort(address); err != nil { // reported as a fault of its own
+		address = "127.0.0.1:0"
+	}
+	_, faults := c.readFiles(address, slog.New(slog.DiscardHandler))
+	return append(c.Common.FileFaults(), faults...)
+}
+
+// serverTLS returns the configuration for HTTPS, or nil for plain HTTP. TLS 1.3 is the minimum,
+// because handshake messages need it (AAP section 9.4).
+func (c *Config) serverTLS() (*tls.Config, error) {
+	if c.TLSCertFile == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.TLSCertFile, c.TLSKeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("tls_cert_file %s, tls_key_file %s: %w", c.TLSCertFile, c.TLSKeyFile, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: transport.MinimumTLS}, nil
+}
+
+// requireCertificates requires client certificates of the authorities in tls_client_ca_file, if
+// that is configured.
+func (c *Config) requireCertificates(server *tls.Config) error {
+	if c.TLSClientCAFile == "" || server == nil {
+		return nil
+	}
+	text, err := os.ReadFile(c.TLSClientCAFile)
+	if err != nil {
+		return err
+	}
+	server.ClientCAs, server.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+	if !server.ClientCAs.AppendCertsFromPEM(text) {
+		return fmt.Errorf("%s: has no certificate in PEM", c.TLSClientCAFile)
+	}
+	return nil
+}
+
+// secure returns nil if handshake messages may travel over a listener (AAP section 9.4).
+// Otherwise the error says what to configure.
+func (c *Config) secure(listener net.Addr) error {
+	if c.TLSCertFile != "" || transport.Loopback(listener.String()) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is neither: set tls_cert_file and tls_key_file, or listen on 127.0.0.1", transport.ErrInsecure, listener)
+}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/admission"
+	"github.com/plumbline/plumbline/pipeline/request"
 	"github.com/plumbline/plumbline/pipeline/transport/transporttest"
 )
 
@@ -50,7 +51,7 @@ func TestConnectionsHaveShares(t *testing.T) {
 	long := body(traces("did:web:a", 4000)...) // nobody reads it
 	answer := r.post(long)
 	if p := answer.problem(t); answer.code != http.StatusServiceUnavailable || answer.header.Get("Retry-After") == "" ||
-		!strings.Contains(p.Message, "127.0.0.1 has its share of the connections, 4 of 16: send the same again") {
+		!strings.Contains(p.Message, "127.0.0.1 has its share of the connections, 4 of 16: repeat the request") {
 		t.Errorf("%d %v %s", answer.code, answer.header, answer.text)
 	}
 	for range 50 {
@@ -79,7 +80,7 @@ func TestConnectionsHaveShares(t *testing.T) {
 // An unread body that is announced and does not arrive holds its connection only for the grace,
 // even if the request is refused.
 func TestUnreadBodiesHoldNoConnection(t *testing.T) {
-	r := start(t, wired(func(s *server) { s.pace = pace{grace: 50 * time.Millisecond, rate: 1} }))
+	r := start(t, wired(func(s *server) { s.router.Pace = request.Pace{Grace: 50 * time.Millisecond, Rate: 1} }))
 	for request, want := range map[string]int{
 		"GET /healthz":    http.StatusOK,
 		"GET /v1/schemas": http.StatusOK,

@@ -1,10 +1,13 @@
-// Package ingest is the stage that agents publish to over HTTP: traces as NDJSON, Alignment
-// Cards, and requests to seal a session. It also serves handshakes, signed messages, AIVS-Micro
-// proofs, marks on dead letters, and public cards, revocations, keys and schemas.
+// Package ingest is the stage that agents publish their traces to: POST /v1/traces, as NDJSON or one
+// by one. Its service also mounts the other routes (package api).
 //
-// It owns the routes, the limits on a request, the order admit, commit, answer, and the outcome
-// of each line. It does not own the rules of admission (package schema), the rights of tokens
-// (pipeline/auth), group commit (pipeline/stream) or the registry of cards (pipeline/cards).
+// It owns the listener, the configuration and life of the service, the order admit, commit,
+// answer, and the outcome of each line. It does not own the checks before a handler
+// (pipeline/request), the rules of admission (package schema), the rights of tokens
+// (pipeline/auth) or group commit (pipeline/stream).
+//
+// ingest.go has the path of a request, from its body to its answer. Imports go one way: ingest to
+// api, and both to request.
 //
 // Invariants: a line answered "accepted" or "duplicate" is durable in stream TRACES; a bad line
 // never affects other lines; the lines of a request are committed in their order; it is always

@@ -35,7 +35,7 @@ func impatient(s *server) {
 	}
 }
 
-func TestBrokerIsAwayAndComesBack(t *testing.T) {
+func TestBrokerOutage(t *testing.T) {
 	r := start(t, wired(impatient))
 	lines := traces("did:web:a", chunkLines+1)
 	r.broker.Stop()
@@ -56,7 +56,7 @@ func TestBrokerIsAwayAndComesBack(t *testing.T) {
 	}
 	for _, outcome := range outcomes {
 		if outcome.Status != "retry" || !strings.Contains(outcome.Faults[0].Message, "the broker is unavailable, ") ||
-			!strings.HasSuffix(outcome.Faults[0].Message, ": send the same again a little later") {
+			!strings.HasSuffix(outcome.Faults[0].Message, ": repeat the request later") {
 			t.Fatalf("without a broker: %+v", outcome)
 		}
 	}
@@ -80,9 +80,9 @@ func TestBrokerIsAwayAndComesBack(t *testing.T) {
 	}
 }
 
-// TestDoorBeforeTheBroker checks that operators and publishers get answers while the stage still
+// TestGateBeforeTheBroker checks that operators and publishers get answers while the stage still
 // waits for its broker.
-func TestDoorBeforeTheBroker(t *testing.T) {
+func TestGateBeforeTheBroker(t *testing.T) {
 	reached := make(chan struct{})
 	r := prepare(t, wired(func(s *server) {
 		connect := s.connect
@@ -108,7 +108,7 @@ func TestDoorBeforeTheBroker(t *testing.T) {
 }
 
 // If the broker becomes unavailable right after the stage has connected, the stage does not end.
-func TestBrokerIsAwayWhileTheStageOpens(t *testing.T) {
+func TestBrokerOutageWhileTheStageOpens(t *testing.T) {
 	connected, stopped := make(chan struct{}), make(chan struct{})
 	r := prepare(t, wired(impatient), wired(func(s *server) {
 		connect := s.connect
@@ -172,9 +172,9 @@ func TestRequestsWaitForMemory(t *testing.T) {
 	r.stored(8 * 400)
 }
 
-// TestDrainFinishesTheRequestInHand checks that a request whose body is arriving when the stage
+// TestDrainFinishesCurrentRequests checks that a request whose body is arriving when the stage
 // must stop is still answered, and stored.
-func TestDrainFinishesTheRequestInHand(t *testing.T) {
+func TestDrainFinishesCurrentRequests(t *testing.T) {
 	r := start(t)
 	upload, body := io.Pipe()
 	inHand := make(chan struct{})

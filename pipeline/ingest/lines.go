@@ -11,7 +11,7 @@ import (
 const windowBytes = 2 << 20
 
 var (
-	errWindowFull = errors.New("the lines handed out fill the window")
+	errWindowFull = errors.New("the returned lines fill the window")
 	errLineLong   = errors.New("the line is longer than the window")
 )
 

@@ -82,9 +82,9 @@ func TestLinesAreCutAsSplitWould(t *testing.T) {
 	})
 }
 
-// TestUnfinishedLineIsNotHandedOut checks that an incomplete line at the end of a truncated body
+// TestIncompleteLineIsNotReturned checks that an incomplete line at the end of a truncated body
 // is not returned. It may look like a complete one.
-func TestUnfinishedLineIsNotHandedOut(t *testing.T) {
+func TestIncompleteLineIsNotReturned(t *testing.T) {
 	broken := errors.New("broken")
 	l := lines{body: io.MultiReader(bytes.NewReader([]byte("one\ntwo")), iotest.ErrReader(broken)), window: make([]byte, 100)}
 	line, err := l.next()

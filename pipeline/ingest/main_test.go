@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/wire"
@@ -219,10 +221,10 @@ func (a reply) lines(t testing.TB) (lines []line) {
 }
 
 // problem decodes the answer as a problem.
-func (a reply) problem(t testing.TB) (p problem) {
+func (a reply) problem(t testing.TB) (p problem.Problem) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(a.text), &p); err != nil || p.Word == "" || p.Message == "" {
-		t.Fatalf("%d %q is no problem: %v", a.code, a.text, err)
+		t.Fatalf("%d %q is not a problem: %v", a.code, a.text, err)
 	}
 	return p
 }
@@ -327,4 +329,38 @@ func withTokens(t testing.TB, entries ...string) func(*Config, *server) {
 		t.Fatal(err)
 	}
 	return configured(func(cfg *Config) { cfg.TokenFile = path })
+}
+
+// card returns a valid card.
+func card(agent, id string) string {
+	return fmt.Sprintf(`{"aap_version":"0.1.0","card_id":%q,"agent_id":%q,"issued_at":"2026-01-01T00:00:00Z",`+
+		`"principal":{"type":"human","relationship":"delegated_authority"},"values":{"declared":["honesty"]},`+
+		`"autonomy_envelope":{"bounded_actions":["search"],"escalation_triggers":[]},`+
+		`"audit_commitment":{"trace_format":"ap-trace-v1","retention_days":90,"queryable":false}}`, id, agent)
+}
+
+func (r *rig) putCard(id, text string, headers ...string) reply {
+	r.t.Helper()
+	return r.send(http.MethodPut, "/v1/cards/"+url.PathEscape(id), strings.NewReader(text),
+		append([]string{"Content-Type: application/aap-alignment-card+json"}, headers...)...)
+}
+
+func (r *rig) revoke(id, body string, headers ...string) reply {
+	r.t.Helper()
+	return r.send(http.MethodPost, "/v1/cards/"+url.PathEscape(id)+"/revoke", strings.NewReader(body),
+		append([]string{"Content-Type: application/json"}, headers...)...)
+}
+
+func (r *rig) endSession(agent, session string, headers ...string) reply {
+	r.t.Helper()
+	return r.send(http.MethodPost, "/v1/sessions/end", strings.NewReader(fmt.Sprintf(`{"agent_id":%q,"session_id":%q}`, agent, session)),
+		append([]string{"Content-Type: application/json"}, headers...)...)
+}
+
+// beside starts a second stage on the broker of a rig.
+func beside(t testing.TB, other *rig, change ...func(*Config, *server)) *rig {
+	t.Helper()
+	return start(t, append(change, configured(func(cfg *Config) {
+		cfg.NATS.URL, cfg.NATS.MonitorURL = other.broker.URL(), other.broker.MonitorURL()
+	}))...)
 }

@@ -38,7 +38,7 @@ func TestTLS(t *testing.T) {
 	r.as(authority.Client(tls.VersionTLS12))
 	if answer, err := r.http.Get(r.url + "/v1/schemas"); err == nil {
 		_ = answer.Body.Close()
-		t.Error("a client of TLS 1.2 is let in")
+		t.Error("a client with TLS 1.2 is accepted")
 	}
 }
 
@@ -59,7 +59,7 @@ func TestMutualTLS(t *testing.T) {
 	r.as(authority.Client(tls.VersionTLS12), publishers.Pair)
 	if answer, err := r.http.Get(r.url + "/v1/schemas"); err == nil {
 		_ = answer.Body.Close()
-		t.Error("a certificate over TLS 1.2 is let in")
+		t.Error("a certificate over TLS 1.2 is accepted")
 	}
 	r.as(authority.Client(0), publishers.Pair)
 	if answer := r.post(body(trace("a", "1"))); answer.code != http.StatusOK {

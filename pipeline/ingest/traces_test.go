@@ -119,7 +119,7 @@ func TestRefusedWithPointer(t *testing.T) {
 		"year 2200":         {strings.Replace(good, "2026-01-31", "2200-01-31", 1), "/timestamp"},
 		"no zone":           {strings.Replace(good, "12:30:00Z", "12:30:00", 1), "/timestamp"},
 		"unknown category":  {strings.Replace(good, `"bounded"`, `"unbound"`, 1), "/action/category"},
-		"selected is none":  {strings.Replace(good, `"selected":"a"`, `"selected":"b"`, 1), "/decision/selected"},
+		"selected unknown":  {strings.Replace(good, `"selected":"a"`, `"selected":"b"`, 1), "/decision/selected"},
 		"synthetic session": {trace("did:web:a", "1", `"context":{"session_id":"~utc-2026-01-31"}`), "/context/session_id"},
 		"no card":           {strings.Replace(good, `"card_id":"card-1",`, "", 1), "/card_id"},
 	} {

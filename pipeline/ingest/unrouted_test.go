@@ -21,7 +21,7 @@ func TestUnroutedRequestsAreProblems(t *testing.T) {
 		{"POST", "/", 404, "no_such_address", "POST /v1/traces"},
 		{"POST", "/traces", 404, "no_such_address", "POST /v1/traces"},
 		{"GET", "/v2/traces", 404, "no_such_address", "docs/PUBLISH.md"},
-		{"GET", "/v1/traces", 405, "method_not_allowed", "GET is not for this address: use POST"},
+		{"GET", "/v1/traces", 405, "method_not_allowed", "this address does not support GET: use POST"},
 		{"PUT", "/v1/cards", 405, "method_not_allowed", "use GET, HEAD"},
 		{"DELETE", "/v1/cards/c", 405, "method_not_allowed", "use GET, HEAD, PUT"},
 		{"POST", "/healthz", 405, "method_not_allowed", "use GET, HEAD"},
@@ -44,11 +44,14 @@ func TestEveryAddressIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := os.ReadFile("server.go")
-	if err != nil {
-		t.Fatal(err)
+	var routes [][]string
+	for _, file := range []string{"service.go", "../api/api.go"} {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		routes = append(routes, regexp.MustCompile(`"(?:GET|POST|PUT|DELETE) (/[^"]+)"`).FindAllStringSubmatch(string(source), -1)...)
 	}
-	routes := regexp.MustCompile(`"(?:GET|POST|PUT|DELETE) (/[^"]+)"`).FindAllStringSubmatch(string(source), -1)
 	if len(routes) < 20 {
 		t.Fatalf("%d routes found", len(routes))
 	}

@@ -31,10 +31,10 @@ func (u *upload) cardWarning(t *schema.Trace) (w schema.Warning, doubtful bool) 
 	switch {
 	case card == nil:
 		w.Code = schema.WarnUnknownCard
-		w.Message = "no card is registered here under this id: the trace is kept, and judged once the card is"
+		w.Message = "no card is registered here under this id: the trace is stored, and judged once the card is registered"
 	case card.AgentID != t.AgentID:
 		w.Code = schema.WarnForeignCard
-		w.Message = fmt.Sprintf("this card belongs to agent %q", clip(card.AgentID))
+		w.Message = fmt.Sprintf("this card belongs to agent %q", schema.Clip(card.AgentID, schema.MaxIDBytes))
 	case state == cards.Revoked:
 		w.Code, w.Message = schema.WarnRevokedCard, "the card was revoked before the trace's timestamp"
 	case state == cards.NotYetIssued:
@@ -49,22 +49,22 @@ func (u *upload) cardWarning(t *schema.Trace) (w schema.Warning, doubtful bool) 
 	return w, true
 }
 
-// stored remembers what this process stored last: a fingerprint of the record for each (agent_id,
-// trace_id). Its size is fixed. The name determines the index of an entry, so a later entry may
-// overwrite an earlier one.
-type stored struct {
+// conflicts remembers what this process stored last: a fingerprint of the record for each
+// (agent_id, trace_id). Its size is fixed. The name determines the index of an entry, so a later
+// entry may overwrite an earlier one.
+type conflicts struct {
 	seed maphash.Seed
 
-	mu     sync.Mutex
-	places [1 << 16]struct{ name, record uint64 }
+	mu      sync.Mutex
+	entries [1 << 16]struct{ name, record uint64 }
 }
 
-func newStored() *stored { return &stored{seed: maphash.MakeSeed()} }
+func newConflicts() *conflicts { return &conflicts{seed: maphash.MakeSeed()} }
 
 // name returns the fingerprint of an (agent_id, trace_id).
-func (s *stored) name(agentID, traceID string) uint64 {
+func (c *conflicts) name(agentID, traceID string) uint64 {
 	var h maphash.Hash
-	h.SetSeed(s.seed)
+	h.SetSeed(c.seed)
 	_, _ = h.WriteString(agentID) // it never fails
 	_ = h.WriteByte(0)
 	_, _ = h.WriteString(traceID)
@@ -73,17 +73,17 @@ func (s *stored) name(agentID, traceID string) uint64 {
 
 // note remembers a stored record, and reports whether a different one is remembered under its
 // name.
-func (s *stored) note(name uint64, digest schema.Digest) (conflict bool) {
+func (c *conflicts) note(name uint64, digest schema.Digest) (conflict bool) {
 	record := binary.LittleEndian.Uint64(digest[:])
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	place := &s.places[name%uint64(len(s.places))]
-	conflict = place.name == name && place.record != record
-	place.name, place.record = name, record
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	entry := &c.entries[name%uint64(len(c.entries))]
+	conflict = entry.name == name && entry.record != record
+	entry.name, entry.record = name, record
 	return conflict
 }
 
 var conflictWarning = schema.Warning{
 	Code: schema.WarnConflict, Pointer: "/trace_id",
-	Message: "another record of this agent has this trace_id: both are kept and judged; give each trace an id of its own",
+	Message: "another record of this agent has this trace_id: both are stored and judged; give each trace an id of its own",
 }

@@ -52,7 +52,7 @@ func TestWarnings(t *testing.T) {
 			}
 		}
 		if strings.Contains(strings.SplitN(answer.text, "\n", 2)[0], "warnings") || got[8].Status != "refused" || got[8].Warnings != nil {
-			t.Errorf("warnings where there is nothing to warn of, or nothing stored: %s", answer.text)
+			t.Errorf("warnings for a line without any, or for a refused line: %s", answer.text)
 		}
 		if w := got[6].Warnings[0]; w.Pointer != "/context/metadata/sequence_number" || !strings.Contains(w.Message, "whole number") {
 			t.Errorf("it says %+v", w)
@@ -71,7 +71,7 @@ func TestWarnings(t *testing.T) {
 
 // Another record under a trace_id is a conflict, which this process knows if it stored the other
 // one. An identical record is not a conflict, and neither is one of another agent.
-func TestConflictsAreWarnedOf(t *testing.T) {
+func TestConflictsGetAWarning(t *testing.T) {
 	r := start(t)
 	for _, agent := range []string{"a", "b"} {
 		if answer := r.putCard("card-"+agent, card(agent, "card-"+agent)); answer.code != http.StatusCreated {
@@ -107,7 +107,7 @@ func TestConflictsAreWarnedOf(t *testing.T) {
 // whatever the warnings.
 func TestWarningsAreBounded(t *testing.T) {
 	s := offline(t)
-	u := upload{server: s, desk: s.desks.take(), grant: openGrant(t, s)}
+	u := upload{server: s, buffers: s.pool.take(), grant: openGrant(t, s)}
 	raw := []byte(usual(1))
 	if allocated := testing.AllocsPerRun(100, func() {
 		if err := u.admit(raw); err != nil || len(u.results) != 1 || u.results[0].warnings != nil {

@@ -1,10 +1,8 @@
 package messages
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"time"
 
 	"github.com/google/uuid"
@@ -78,20 +76,12 @@ func against(r *message.Record, held message.Outcome, reason, detail string) {
 	}
 }
 
-// ProblemOf returns the problem in an error. It returns nil for an error that concerns only the
-// service.
-func ProblemOf(err error) *problem.Problem {
-	var p *problem.Problem
-	errors.As(err, &p)
-	return p
-}
-
 // The words of a Problem. For a refused message the word is the reason.
 const (
-	WordInvalid  = "invalid_request" // 400: see the faults
-	WordNotHuman = "not_human"       // 403: only a person can approve
-	WordUnknown  = "unknown_message" // 404: nothing to approve
-	WordDecided  = "decided"         // 409: the message was accepted, or approved, before
+	WordInvalid  = problem.WordInvalid // 400: see the faults
+	WordNotHuman = "not_human"         // 403: only a person can approve
+	WordUnknown  = "unknown_message"   // 404: nothing to approve
+	WordDecided  = "decided"           // 409: the message was accepted, or approved, before
 )
 
 // faults collects the faults of a request.
@@ -113,7 +103,5 @@ func (f faults) err() error {
 	if len(f) == 0 {
 		return nil
 	}
-	p := problem.New(http.StatusBadRequest, WordInvalid, "it is not valid: see the faults")
-	p.Faults = f
-	return p
+	return problem.Invalid(WordInvalid, f...)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/plumbline/plumbline/message"
 	"github.com/plumbline/plumbline/message/wire"
+	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -276,7 +277,7 @@ func TestSecondApprovalsAreNotRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := len(s.bucket.values)
-	if p := ProblemOf(approve()); p == nil || p.Word != WordDecided || len(s.bucket.values) != before {
+	if p, ok := errors.AsType[*problem.Problem](approve()); !ok || p.Word != WordDecided || len(s.bucket.values) != before {
 		t.Errorf("%+v, %d records more", p, len(s.bucket.values)-before)
 	}
 }

@@ -2,9 +2,6 @@ package obs
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"maps"
 	"net"
 	"net/http"
@@ -26,18 +23,18 @@ import (
 // 10.1).
 func Register(mux *http.ServeMux, health *Health, metrics prometheus.Gatherer) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, map[string]string{"status": "ok"})
+		problem.WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		state, status := health.Readiness(), http.StatusOK
 		if !state.Ready {
 			status = http.StatusServiceUnavailable
 		}
-		answer(w, status, state)
+		problem.WriteJSON(w, status, state)
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /v1/limitations", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, map[string][]string{"limitations": schema.Limitations()})
+		problem.WriteJSON(w, http.StatusOK, map[string][]string{"limitations": schema.Limitations()})
 	})
 }
 
@@ -46,18 +43,6 @@ func Handler(health *Health, metrics prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
 	Register(mux, health, metrics)
 	return problem.Routed(mux, "this port has /healthz, /readyz, /metrics and /v1/limitations; traces are published to ingest")
-}
-
-func answer(w http.ResponseWriter, status int, body any) {
-	text, err := json.Marshal(body)
-	if err != nil {
-		http.Error(w, "encode the answer: "+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	// An error here means that the client left before it had its answer.
-	_, _ = w.Write(append(text, '\n'))
 }
 
 // Serve answers requests on listener, within the limit of its connections, until ctx ends. The
@@ -72,27 +57,10 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, lim
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
 	}
-	bounded := limit.Bound(server, listener)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(bounded) }()
-	select {
-	case err := <-served:
-		return fmt.Errorf("serve HTTP on %s: %w", listener.Addr(), err)
-	case <-ctx.Done():
-	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	last, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	err := server.Shutdown(last)
-	if err != nil {
-		err = errors.Join(err, server.Close())
-	}
-	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
-		err = errors.Join(err, ended)
-	}
-	if err != nil {
-		return fmt.Errorf("stop serving HTTP on %s: %w", listener.Addr(), err)
-	}
-	return nil
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(5*time.Second, cancel) })()
+	return limit.Serve(ctx, last, server, listener)
 }
 
 // Routes are the routes that stages add to the HTTP interface of their process. They are public

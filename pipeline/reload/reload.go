@@ -58,17 +58,13 @@ func (f *File[T]) Current(now time.Time) T {
 	f.checked = now
 	if state := stampOf(f.path); state != f.state {
 		f.state = state
-		f.reload()
+		value, err := f.read(f.path)
+		if err == nil {
+			f.value = value
+		}
+		f.changed(value, err)
 	}
 	return f.value
-}
-
-func (f *File[T]) reload() {
-	value, err := f.read(f.path)
-	if err == nil {
-		f.value = value
-	}
-	f.changed(value, err)
 }
 
 // stampOf returns the zero stamp for a file that cannot be checked. Reading it will report the

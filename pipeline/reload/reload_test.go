@@ -33,9 +33,9 @@ func TestChangesAreSeenAndBrokenOnesPassedOver(t *testing.T) {
 		t.Fatal("a file that is not there was opened")
 	}
 	write(t, path, "first")
-	var told []error
+	var reported []error
 	opened := time.Now()
-	file, err := reload.Open(path, read, func(_ string, err error) { told = append(told, err) })
+	file, err := reload.Open(path, read, func(_ string, err error) { reported = append(reported, err) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,12 +63,12 @@ func TestChangesAreSeenAndBrokenOnesPassedOver(t *testing.T) {
 			write(t, path, step.change)
 		}
 		now = now.Add(step.passed)
-		if got := file.Current(now); got != step.want || len(told) != step.reports {
-			t.Errorf("step %d: %q after %d reports, want %q after %d", i, got, len(told), step.want, step.reports)
+		if got := file.Current(now); got != step.want || len(reported) != step.reports {
+			t.Errorf("step %d: %q after %d reports, want %q after %d", i, got, len(reported), step.want, step.reports)
 		}
 	}
-	if !errors.Is(told[1], errBroken) || told[0] != nil || told[2] == nil || told[3] != nil {
-		t.Errorf("told %v", told)
+	if !errors.Is(reported[1], errBroken) || reported[0] != nil || reported[2] == nil || reported[3] != nil {
+		t.Errorf("reported %v", reported)
 	}
 	if got := file.Current(opened); got != "third" {
 		t.Errorf("a clock set back: %q", got)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/limit"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -20,7 +19,7 @@ import (
 // batch is what one commit makes durable: messages and all results of judging them. A batch is
 // reused after its commit.
 type batch struct {
-	meter    limit.Meter
+	meter    Meter
 	messages []stream.Message
 	rows     *store.TraceBatch
 	rowOf    []int // the index of each row's message

@@ -6,7 +6,6 @@ import (
 
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/pipeline/config"
-	"github.com/plumbline/plumbline/pipeline/limit"
 	"github.com/plumbline/plumbline/pipeline/messages"
 )
 
@@ -74,6 +73,6 @@ func (c *Config) FileFaults() []config.Fault {
 	return faults
 }
 
-func (c *Config) limits() limit.Batch {
-	return limit.Batch{Rows: c.BatchRows, Bytes: c.BatchBytes, Age: c.BatchAge}
+func (c *Config) limits() Limits {
+	return Limits{Rows: c.BatchRows, Bytes: c.BatchBytes, Age: c.BatchAge}
 }

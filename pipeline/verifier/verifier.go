@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/limit"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -36,7 +35,7 @@ type Outlet interface {
 // While a batch is committed the next one is filled.
 type verifier struct {
 	env       *service.Env
-	limits    limit.Batch
+	limits    Limits
 	source    Source
 	rows      Rows
 	outlet    Outlet

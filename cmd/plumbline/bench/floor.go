@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/limit"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/verifier"
 )
 
 // floor is the loop of the verifier without judging. It fetches, inserts
@@ -16,14 +16,14 @@ import (
 type floor struct {
 	source *stream.Consumer
 	rows   *store.Floor
-	limits limit.Batch
+	limits verifier.Limits
 
 	inbox []stream.Message
 }
 
 // filling is the batch of one commit.
 type filling struct {
-	meter    limit.Meter
+	meter    verifier.Meter
 	messages []stream.Message
 	rows     *store.FloorBatch
 }

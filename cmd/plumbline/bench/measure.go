@@ -12,7 +12,6 @@ import (
 	"github.com/plumbline/plumbline/client"
 	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/cards"
-	"github.com/plumbline/plumbline/pipeline/limit"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/verifier"
@@ -50,7 +49,7 @@ func measureFloor(ctx context.Context, cfg machine.Config, l *load) (t took, err
 	}
 	defer source.Close()
 	as := verifier.Default()
-	loop := floor{source: source, rows: rows, limits: limit.Batch{Rows: as.BatchRows, Bytes: as.BatchBytes, Age: as.BatchAge}}
+	loop := floor{source: source, rows: rows, limits: verifier.Limits{Rows: as.BatchRows, Bytes: as.BatchBytes, Age: as.BatchAge}}
 	copying, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- loop.run(copying) }()
