@@ -48,7 +48,7 @@ func TestSimilarityAtTheThreshold(t *testing.T) {
 }
 
 // A trace within its card gets no warning, however much else the card allows.
-func TestOrdinaryTracesAreNotWarnedOf(t *testing.T) {
+func TestOrdinaryTracesHaveNoWarnings(t *testing.T) {
 	for _, actions := range []int{1, 10, 40, 200} {
 		bounded := `"search"`
 		for i := range actions {
@@ -63,7 +63,7 @@ func TestOrdinaryTracesAreNotWarnedOf(t *testing.T) {
 }
 
 // One verdict lists a limited number of undeclared values and counts the rest.
-func TestAsManyUndeclaredValuesAsAreNamed(t *testing.T) {
+func TestLimitOfListedUndeclaredValues(t *testing.T) {
 	for values, want := range map[int]int{maxUndeclared: maxUndeclared, maxUndeclared + 1: maxUndeclared + 1, 4 * maxUndeclared: maxUndeclared + 1} {
 		applied := `"v0"`
 		for i := 1; i < values; i++ {
@@ -121,7 +121,7 @@ func TestEntriesOfActionLists(t *testing.T) {
 
 // An unknown member of the root counts where the context, its metadata and the parameters have
 // none of that name.
-func TestTheRootIsAskedLast(t *testing.T) {
+func TestRootIsLookedUpLast(t *testing.T) {
 	c := verifyCase{name: "night", trace: []string{`"trace_id"`, `"night": true, "trace_id"`}}
 	c.run(t, judge(t))
 	c = verifyCase{name: "night", trace: []string{`"trace_id"`, `"night": true, "trace_id"`, `"night": false,`, ``}, want: "log_trigger"}
@@ -143,7 +143,7 @@ func TestTheValueLimitItself(t *testing.T) {
 }
 
 // The revocation is part of a verdict's identity exactly where it led to a finding.
-func TestTheRevocationStandsInTheVerdict(t *testing.T) {
+func TestVerdictHasTheRevocation(t *testing.T) {
 	j, card, trace := judge(t), compiled(t, cardText), admitted(t, traceText)
 	for _, c := range []struct {
 		revoked, received string

@@ -268,7 +268,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-func TestFieldsComeFromWhereTheyBelong(t *testing.T) {
+func TestWhereFieldsAreLookedUp(t *testing.T) {
 	j := judge(t)
 	condition := func(text string) []string { return []string{`"night"`, text} }
 	for _, c := range []verifyCase{

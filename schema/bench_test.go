@@ -15,7 +15,7 @@ func BenchmarkAdmit(b *testing.B) {
 	b.Run("specification", func(b *testing.B) {
 		raw, err := os.ReadFile(filepath.Join("..", "..", "shared", "conformance", "aap", "spec_example_trace.json"))
 		if err != nil {
-			b.Skipf("the published vectors are not beside this checkout: %v", err)
+			b.Skipf("the published vectors are not next to this checkout: %v", err)
 		}
 		var compact bytes.Buffer // 1,461 bytes
 		if err := json.Compact(&compact, raw); err != nil {

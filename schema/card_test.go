@@ -271,7 +271,7 @@ func shared(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join("..", "..", "shared", name)
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("%s is not there: the material beside the repository is needed", path)
+		t.Skipf("%s is missing: the test needs the material next to the repository", path)
 	}
 	return path
 }

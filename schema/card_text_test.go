@@ -86,7 +86,7 @@ func TestOptionalPartsOfACardText(t *testing.T) {
 
 // A card is foreign text on an operator's terminal, so its text must not contain terminal
 // commands.
-func TestCardTextCommandsNoTerminal(t *testing.T) {
+func TestCardTextQuotesControlCharacters(t *testing.T) {
 	const escape = `\u001b[2J\u009b\u202e\n`
 	card := strings.NewReplacer(`"ac-1"`, `"ac`+escape+`"`, `"search"`, `"search`+escape+`"`, `too much`, escape, `Spend little`, escape,
 		`mailto:u`, escape, `"s3"`, `"`+escape+`"`, `"waste"`, `"`+escape+`"`, `"EUR"`, `"`+escape+`"`, `"deep"`, `"`+escape+`"`).Replace(goodCard)

@@ -254,7 +254,7 @@ func TestAdmitReportsAllFaults(t *testing.T) {
 	}
 }
 
-func TestAdmitBoundsWhatItReports(t *testing.T) {
+func TestAdmitBoundsItsFaults(t *testing.T) {
 	many := `{"decision":{"alternatives_considered":[` + strings.Repeat(`{"score":7},`, MaxAlternatives+5) + `{}]}}`
 	_, err := Admit("", []byte(many))
 	var refusal *Refusal
@@ -267,8 +267,8 @@ func TestAdmitBoundsWhatItReports(t *testing.T) {
 	}
 }
 
-// A decoder must not carry anything from one trace over to the next.
-func TestDecoderForgetsTheTraceBefore(t *testing.T) {
+// A decoder must keep nothing of one trace for the next.
+func TestDecoderKeepsNothingOfThePreviousTrace(t *testing.T) {
 	const small = `{"trace_id":"t","agent_id":"a","card_id":"c","timestamp":"2026-01-01T00:00:00Z",` +
 		`"action":{"type":"deny","name":"n","category":"forbidden"},` +
 		`"decision":{"alternatives_considered":[{"option_id":"o","description":""}],"selected":"o","selection_reasoning":"","values_applied":[]}}`
@@ -299,7 +299,7 @@ func corpus(t testing.TB) [][]byte {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "..", "shared", "corpus", "traces.jsonl.gz"))
 	if err != nil {
-		t.Skipf("the recorded corpus is not beside this checkout: %v", err)
+		t.Skipf("the recorded corpus is not next to this checkout: %v", err)
 	}
 	defer f.Close()
 	unzipped, err := gzip.NewReader(f)

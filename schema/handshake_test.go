@@ -59,7 +59,7 @@ func handshakeMessage(t *testing.T, kind MessageType) string {
 }
 
 // Decoding and encoding a message returns the same message: nothing is lost.
-func TestHandshakeMessagesComeBack(t *testing.T) {
+func TestHandshakeMessagesRoundTrip(t *testing.T) {
 	for _, kind := range messageTypes {
 		text := handshakeMessage(t, kind)
 		m, err := DecodeHandshake([]byte(" \n" + text + "\t"))
@@ -85,7 +85,7 @@ func TestHandshakeMessagesComeBack(t *testing.T) {
 
 // Members may come in any order. Unknown members are ignored. Times are written in UTC whatever
 // their zone was. Optional members may be null.
-func TestHandshakeMessagesAreReadGenerously(t *testing.T) {
+func TestHandshakeDecodingIgnoresUnknownMembersAndNulls(t *testing.T) {
 	m, err := DecodeHandshake([]byte(`{"timestamp":"2026-02-01T11:00:00+02:00","x":[{"y":null}],"task_context":null,"signature":null,
 		"requester":{"card_id":"c","agent_id":"a","z":1},"request_id":"r","message_type":"alignment_card_request"}`))
 	if err != nil {

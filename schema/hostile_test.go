@@ -108,7 +108,7 @@ func checkHostile(t *testing.T, err error, want string) {
 }
 
 // A record with thousands of faults is refused with a hundred of them.
-func TestHostileRecordsAreReportedInBounds(t *testing.T) {
+func TestFaultsOfHostileRecordsAreBounded(t *testing.T) {
 	for name, raw := range map[string]string{
 		"values of another type": edit(t, `["honesty"]`, list(100_000, "7")),
 		"long names":             edit(t, `"kept": "in raw"`, `"`+strings.Repeat("x", 100_000)+`": 1e999, "`+strings.Repeat("y", 100_000)+`": 1e999`),

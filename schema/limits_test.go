@@ -40,7 +40,7 @@ func TestRecordsAtTheirLimits(t *testing.T) {
 		"alternatives": {admit, func(n int) string {
 			return edit(t, `{"option_id": "B"`, alternatives(n-2)+`{"option_id": "B"`)
 		}, MaxAlternatives},
-		"nesting, beside other arrays": {admit, func(n int) string {
+		"nesting, next to other arrays": {admit, func(n int) string {
 			return edit(t, `"in raw"`, `[`+strings.Repeat("[", n-3)+strings.Repeat("]", n-3)+`,[]]`)
 		}, MaxDepth},
 		"days of retention":      {register, func(n int) string { return with(t, `"retention_days": 90`, fmt.Sprint(`"retention_days": `, n)) }, MaxRetentionDays},

@@ -38,7 +38,7 @@ func ParseTime(text string) (time.Time, error) {
 		normal = string(b)
 	}
 	at, err := time.Parse(time.RFC3339Nano, normal)
-	if err != nil || forgiven(normal) {
+	if err != nil || tooLenient(normal) {
 		return time.Time{}, ErrTime
 	}
 	at = at.UTC()
@@ -51,10 +51,10 @@ func ParseTime(text string) (time.Time, error) {
 	return at, nil
 }
 
-// forgiven reports whether text breaks RFC 3339 although time.Parse accepts it: by an hour of
+// tooLenient reports whether text breaks RFC 3339 although time.Parse accepts it: by an hour of
 // one digit, a comma before the fraction, a zone of a day or more, or a zone with 60 minutes or
 // more.
-func forgiven(text string) bool {
+func tooLenient(text string) bool {
 	zone := text[max(len(text)-len("24:00"), 0):]
 	return text[timeMinute] != ':' || strings.Contains(text, ",") ||
 		text[len(text)-1] != 'Z' && (zone >= "24:00" || zone[len("24:"):] >= "60")

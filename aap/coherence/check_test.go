@@ -312,7 +312,7 @@ func TestConditionsOfTheAutonomyScope(t *testing.T) {
 	same(t, "no actions", check(t, a, b, Task{}).Conditions, []string{})
 }
 
-func TestAForbiddenActionIsProposedAway(t *testing.T) {
+func TestModifiedScopeOmitsForbiddenActions(t *testing.T) {
 	a := draft{declared: []string{"a"}, bounded: []string{"search"}, forbidden: []string{"sell"}}
 	task := Task{Proposal: schema.Collaboration{TaskType: "t", AutonomyScope: &schema.AutonomyScope{
 		InitiatorActions: []string{"search", "sell"}, ResponderActions: []string{"search"}}}}

@@ -210,7 +210,8 @@ func (f *fleet) meanScore(i int) float64 {
 	return mean(scores)
 }
 
-// outliers finds the members with low mean scores. A fleet of two has none: both members have
+// outliers finds the members with low mean scores, and the unresolved values in conflict between
+// them and others. A fleet of two has none: both members have
 // the score of their only pair.
 func (f *fleet) outliers() []Outlier {
 	found := []Outlier{}
@@ -229,31 +230,25 @@ func (f *fleet) outliers() []Outlier {
 	}
 	for i, id := range f.ids {
 		if below := (center - means[i]) / spread; below >= outlierDeviation-summing {
+			var conflicts []string
+			f.others(i, func(_ int, p *Pair) {
+				for _, c := range p.Result.Alignment.Conflicts {
+					switch {
+					case c.ResolvedBy != "":
+					case c.RefusedBy == schema.Responder:
+						conflicts = append(conflicts, c.InitiatorValue)
+					default:
+						conflicts = append(conflicts, c.ResponderValue)
+					}
+				}
+			})
 			found = append(found, Outlier{
 				AgentID: id, AgentMean: similarity.Round4(means[i]), FleetMean: similarity.Round4(center),
-				Deviation: similarity.Round4(below), PrimaryConflicts: f.conflicting(i),
+				Deviation: similarity.Round4(below), PrimaryConflicts: distinct(conflicts),
 			})
 		}
 	}
 	return found
-}
-
-// conflicting lists the values in conflict between a member and others.
-func (f *fleet) conflicting(i int) []string {
-	var values []string
-	f.others(i, func(_ int, p *Pair) {
-		for _, c := range p.Result.Alignment.Conflicts {
-			if c.ResolvedBy != "" {
-				continue
-			}
-			if c.RefusedBy == schema.Responder {
-				values = append(values, c.InitiatorValue)
-			} else {
-				values = append(values, c.ResponderValue)
-			}
-		}
-	})
-	return distinct(values)
 }
 
 func (f *fleet) summaries(outliers []Outlier, clusters []Cluster) []Summary {

@@ -110,7 +110,7 @@ func TestTheOrderOfMembersDoesNotMatter(t *testing.T) {
 }
 
 // A modified scope that is proposed unchanged in another check proceeds.
-func TestAModifiedScopeTakenUpProceeds(t *testing.T) {
+func TestAcceptedModifiedScopeProceeds(t *testing.T) {
 	th := aap.DefaultThresholds()
 	th.MinCoherence, th.Methodology = 0.3, "low, for many to be offered one"
 	lenient, err := NewAssessor(th)
@@ -151,7 +151,7 @@ func TestAModifiedScopeTakenUpProceeds(t *testing.T) {
 
 // No agent can lift the refusal of another: its statements about its own values and their ranks
 // change nothing for a refused value.
-func TestARefusalIsTheRefusersOwn(t *testing.T) {
+func TestOnlyTheRefusingCardLiftsARefusal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		refused := rapid.SampledFrom([]string{"v", "minimal_data", "fairness"}).Draw(t, "refused")
 		refuser := draft{declared: []string{"a", "b", "c", "privacy", "harm_prevention"}, refuses: []string{refused}, hierarchy: "lexicographic"}
@@ -166,7 +166,7 @@ func TestARefusalIsTheRefusersOwn(t *testing.T) {
 }
 
 // Every result survives encoding and decoding.
-func TestResultsTravel(t *testing.T) {
+func TestResultsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		found := check(t, drafted(t, "a"), drafted(t, "b"), tasked(t))
 		sent := Answer(&schema.CoherenceCheck{RequestID: "r"}, found, now)

@@ -164,7 +164,7 @@ func TestWhereNothingIsRequiredPrincipalsDecide(t *testing.T) {
 }
 
 // A result names the first of several values or actions, and the number of the others.
-func TestSeveralAreCounted(t *testing.T) {
+func TestFurtherValuesAndActionsAreCounted(t *testing.T) {
 	standard := []string{"fairness", "privacy", "user_control"}
 	both := draft{declared: []string{"a", "b", "c", "d", "e", "f", "g"}}
 	refusing, holding := both, both

@@ -27,7 +27,7 @@ type side struct {
 	refuses  map[string]bool
 	defined  map[string]schema.ValueDefinition
 	kin      map[string][]kinship // by each of the two values
-	states   map[subsumption]bool
+	states   map[subsumption]bool // the subsumptions that the card's definitions state
 	envelope aap.Envelope
 }
 
@@ -45,7 +45,25 @@ func newSide(p Party, at time.Time) *side {
 	}
 	s.refuses = setOf(values.ConflictsWith)
 	s.envelope = aap.NewEnvelope(p.Card)
-	s.relate(values.Definitions)
+	s.defined = make(map[string]schema.ValueDefinition, len(values.Definitions))
+	s.kin, s.states = map[string][]kinship{}, map[subsumption]bool{}
+	for _, def := range values.Definitions {
+		s.defined[def.ID] = def
+		for _, narrower := range def.Subsumes {
+			pair := subsumption{def.ID, narrower}
+			if s.states[pair] {
+				continue
+			}
+			s.states[pair] = true
+			s.kin[narrower] = append(s.kin[narrower], kinship{def.ID, pair})
+			s.kin[def.ID] = append(s.kin[def.ID], kinship{narrower, pair})
+		}
+	}
+	for _, kin := range s.kin { // the order of a card's members has no meaning
+		slices.SortFunc(kin, func(a, b kinship) int {
+			return cmp.Or(cmp.Compare(a.other, b.other), cmp.Compare(a.broader, b.broader))
+		})
+	}
 	return s
 }
 
@@ -131,13 +149,7 @@ func distinct(lists ...[]string) []string {
 
 // selected returns the names for which keep is true; never nil.
 func selected(names []string, keep func(string) bool) []string {
-	kept := []string{}
-	for _, name := range names {
-		if keep(name) {
-			kept = append(kept, name)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(append([]string{}, names...), func(name string) bool { return !keep(name) })
 }
 
 // subsumption states that acting by the broader value satisfies the narrower. Statements are
@@ -150,29 +162,6 @@ type subsumption struct {
 type kinship struct {
 	other string
 	subsumption
-}
-
-// relate collects the subsumptions that the card's definitions state.
-func (s *side) relate(definitions []schema.ValueDefinition) {
-	s.defined = make(map[string]schema.ValueDefinition, len(definitions))
-	s.kin, s.states = map[string][]kinship{}, map[subsumption]bool{}
-	for _, def := range definitions {
-		s.defined[def.ID] = def
-		for _, narrower := range def.Subsumes {
-			pair := subsumption{def.ID, narrower}
-			if s.states[pair] {
-				continue
-			}
-			s.states[pair] = true
-			s.kin[narrower] = append(s.kin[narrower], kinship{def.ID, pair})
-			s.kin[def.ID] = append(s.kin[def.ID], kinship{narrower, pair})
-		}
-	}
-	for _, kin := range s.kin { // the order of a card's members has no meaning
-		slices.SortFunc(kin, func(a, b kinship) int {
-			return cmp.Or(cmp.Compare(a.other, b.other), cmp.Compare(a.broader, b.broader))
-		})
-	}
 }
 
 // automatic is step 1 of AAP section 6.5 for a value that refuser refuses and holder declares.

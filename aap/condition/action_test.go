@@ -119,7 +119,7 @@ func TestObservedValues(t *testing.T) {
 
 // An observation that could not be searched for, because the budget is used up, refutes
 // nothing.
-func TestWhatIsNotSearchedRefutesNothing(t *testing.T) {
+func TestUnsearchedTextsRefuteNothing(t *testing.T) {
 	e, err := Parse(`f matches "(x|a?){50}y$"`)
 	if err != nil {
 		t.Fatal(err)

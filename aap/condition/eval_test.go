@@ -263,7 +263,7 @@ func TestAgreementIsBounded(t *testing.T) {
 
 // Checking agreement costs one test for each test of the expression and each combination of
 // values. Exactly maxTrials tests are allowed between two Resets.
-func TestAgreementIsLookedForUpToItsBound(t *testing.T) {
+func TestAgreementIsSearchedUpToItsBound(t *testing.T) {
 	e, err := Parse(`v > 5 and v < 5`)
 	if err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ func TestOneAlertPerStreak(t *testing.T) {
 	}
 }
 
-func TestPointsTellTheCourse(t *testing.T) {
+func TestPointsOfASeries(t *testing.T) {
 	p := Params{SimilarityThreshold: 0.3, Sustained: 2, Window: 8, Mode: ModeFirst, Profile: ProfileSpec}
 	points, _ := run(series("ggbbbgg"), p)
 	want := []struct {

@@ -53,7 +53,7 @@ func readVector(t *testing.T, name string) []Sample {
 	path := filepath.Join("..", "..", "..", "shared", "conformance", "aap", "drift_cases", name)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("the published vectors are not beside the repository: %v", err)
+		t.Skipf("the published vectors are not next to the repository: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)

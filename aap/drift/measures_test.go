@@ -24,7 +24,7 @@ func measured(samples []Sample) map[string]Measure {
 // A figure that cannot be computed is unknown, and no category holds by it: values where none
 // are applied, principal_benefit where no trace scores it, reasoning where there is no text to
 // compare (AAP section 8.5).
-func TestFiguresThatCannotBeTaken(t *testing.T) {
+func TestUnknownFigures(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(base, streak []Sample)
 		unknown []string
@@ -131,7 +131,8 @@ func TestLimitsOfReasoning(t *testing.T) {
 				Baseline: &Baseline{Content: Content{Reasoning: Reasoning{Texts: c.texts, Squares: -c.products}}},
 				Low:      []Low{{Reasoning: c.streak, HasReasoning: true}},
 			}
-			if m := s.reasoning(); !m.Known || m.Notable != c.notable || m.Holds != c.holds {
+			measures := s.Measures() // that of the reasoning is the last
+			if m := measures[len(measures)-1]; m.Indicator.Indicator != ReasoningSimilarityDecrease || !m.Known || m.Notable != c.notable || m.Holds != c.holds {
 				t.Errorf("%+v, want notable %v, holds %v", m, c.notable, c.holds)
 			}
 		})

@@ -41,7 +41,7 @@ func TestPublishedCases(t *testing.T) {
 	path := filepath.Join("..", "..", "..", "shared", "conformance", "aap", "cases.jsonl")
 	input, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("the published cases are not beside the repository: %v", err)
+		t.Skipf("the published cases are not next to the repository: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)

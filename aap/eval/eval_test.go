@@ -118,7 +118,7 @@ func TestSpecNamesWhatItRefuses(t *testing.T) {
 	}
 }
 
-func TestABrokenLineCostsOnlyItself(t *testing.T) {
+func TestInvalidLineAffectsOnlyItself(t *testing.T) {
 	good := ask("g", "condition", `"condition":"","trace":{}`)
 	answers := judge(t, ProfileReference, good+"{broken\n\n"+good+`[1]`+"\n"+`{"id":"7"}`+"\n"+strings.TrimSpace(good))
 	var got []bool
@@ -133,7 +133,7 @@ func TestABrokenLineCostsOnlyItself(t *testing.T) {
 	}
 }
 
-func TestIDsComeBackAsTheyWere(t *testing.T) {
+func TestIDsAreReturnedUnchanged(t *testing.T) {
 	var out bytes.Buffer
 	in := `{"id":{"n":1e400},"op":"condition","condition":"","trace":{}}` + "\n" + `{"op":"condition","condition":""}`
 	if err := Run(strings.NewReader(in), &out, Options{Profile: ProfileReference, Now: judgedAt}); err != nil {
@@ -170,7 +170,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestRunReportsWhatStopsIt(t *testing.T) {
+func TestRunReturnsReadAndWriteErrors(t *testing.T) {
 	failure := errors.New("the disk is gone")
 	options := Options{Profile: ProfileReference, Now: judgedAt}
 	if err := Run(iotest.ErrReader(failure), io.Discard, options); !errors.Is(err, failure) {

@@ -12,7 +12,7 @@ import (
 const goodLine = `{"id":"g","op":"condition","condition":""}`
 
 // Every line gets its own answer, whatever it contains, and so do the lines after it.
-func TestEveryLineIsAnsweredByItself(t *testing.T) {
+func TestEveryLineHasItsOwnAnswer(t *testing.T) {
 	for _, c := range []struct{ line, id, op, want string }{
 		{`{"id":1,"op":"condition"`, "null", "", "unexpected end"},
 		{`{"id":1,"op":"condition"} {}`, "null", "", "after top-level value"},
@@ -52,7 +52,7 @@ func TestEveryLineIsAnsweredByItself(t *testing.T) {
 }
 
 // A caller that sends line by line gets each answer before the next question.
-func TestAnswersComeAsLinesAreAsked(t *testing.T) {
+func TestEachRequestIsAnsweredBeforeTheNext(t *testing.T) {
 	questions, ask := io.Pipe()
 	answer, answers := io.Pipe()
 	done := make(chan error, 1)

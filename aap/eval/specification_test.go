@@ -74,7 +74,7 @@ func TestSpecificationExample(t *testing.T) {
 	read := func(name string) string {
 		raw, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "conformance", "aap", name))
 		if errors.Is(err, fs.ErrNotExist) {
-			t.Skipf("the specification's example is not beside the repository: %v", err)
+			t.Skipf("the specification's example is not next to the repository: %v", err)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -144,7 +144,7 @@ func TestPublishedConditionsUnderSpec(t *testing.T) {
 	path := filepath.Join("..", "..", "..", "shared", "conformance", "aap", "cases.jsonl")
 	input, err := os.ReadFile(path)
 	if err != nil {
-		t.Skipf("the published cases are not beside the repository: %v", err)
+		t.Skipf("the published cases are not next to the repository: %v", err)
 	}
 	asked := 0
 	for _, got := range judge(t, ProfileSpec, string(input)) {

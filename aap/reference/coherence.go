@@ -2,6 +2,7 @@ package reference
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/plumbline/plumbline/aap/similarity"
 )
@@ -81,23 +82,14 @@ func unique(names []string) []string {
 	return once
 }
 
-// within returns the names that are in set; outside returns those that are not.
+// within returns the names that are in set; outside returns those that are not. They never
+// return nil.
 func within(names []string, set map[string]bool) []string {
-	return selected(names, func(name string) bool { return set[name] })
+	return slices.DeleteFunc(append([]string{}, names...), func(name string) bool { return !set[name] })
 }
 
 func outside(names []string, set map[string]bool) []string {
-	return selected(names, func(name string) bool { return !set[name] })
-}
-
-func selected(names []string, keep func(string) bool) []string {
-	kept := []string{}
-	for _, name := range names {
-		if keep(name) {
-			kept = append(kept, name)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(append([]string{}, names...), func(name string) bool { return set[name] })
 }
 
 func coherence(mine, theirs party, task value) Coherence {

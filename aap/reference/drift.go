@@ -146,18 +146,18 @@ type DriftParams struct {
 
 // threshold and sustained return the arguments, or their defaults.
 func (p DriftParams) threshold() value {
-	return argument(p.SimilarityThreshold, 0.30, "similarity_threshold")
+	return value{p.SimilarityThreshold, "similarity_threshold"}.orDefault(0.30)
 }
 
 func (p DriftParams) sustained() value {
-	return argument(p.SustainedThreshold, 3.0, "sustained_threshold")
+	return value{p.SustainedThreshold, "sustained_threshold"}.orDefault(3)
 }
 
-func argument(given any, absent float64, path string) value {
-	if _, undefined := given.(Undefined); undefined {
-		given = absent
+func (n value) orDefault(absent float64) value {
+	if n.undefined() {
+		n.v = absent
 	}
-	return value{given, path}
+	return n
 }
 
 // Drift detects drift in a list of traces against the card's declarations.

@@ -241,7 +241,7 @@ func TestLongListsAreSortedByTime(t *testing.T) {
 		before, after := ordered[i-1], ordered[i]
 		if before.get("timestamp").number() > after.get("timestamp").number() ||
 			before.get("timestamp").v == after.get("timestamp").v && before.get("place").number() > after.get("place").number() {
-			t.Fatalf("%v stands before %v", before.v, after.v)
+			t.Fatalf("%v is sorted before %v", before.v, after.v)
 		}
 	}
 }

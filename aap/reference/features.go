@@ -48,23 +48,19 @@ func traceFeatures(trace value) *Vector {
 	decision := trace.get("decision")
 	f.setEach("value:", decision.get("values_applied").each())
 	if escalation := trace.get("escalation"); escalation.truthy() {
-		f.setEscalation(escalation)
+		if escalation.get("evaluated").truthy() {
+			f.set("escalation:evaluated")
+		}
+		if escalation.get("required").truthy() {
+			f.set("escalation:required")
+		} else {
+			f.set("escalation:not_required")
+		}
 	}
 	if confidence := decision.get("confidence"); !confidence.missing() {
 		*f.at("confidence") = confidence
 	}
 	return f
-}
-
-func (v *Vector) setEscalation(escalation value) {
-	if escalation.get("evaluated").truthy() {
-		v.set("escalation:evaluated")
-	}
-	if escalation.get("required").truthy() {
-		v.set("escalation:required")
-	} else {
-		v.set("escalation:not_required")
-	}
 }
 
 func cardFeatures(card value) *Vector {

@@ -113,7 +113,7 @@ func TestPlus(t *testing.T) {
 	}
 }
 
-func TestMembersThatValuesHaveByNature(t *testing.T) {
+func TestBuiltInMembersOfValues(t *testing.T) {
 	for _, c := range []struct {
 		v    any
 		name string

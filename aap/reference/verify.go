@@ -80,12 +80,49 @@ func Verify(trace, card any, now time.Time) (v Verification, err error) {
 	}
 	j.action, j.decision = j.trace.get("action"), j.trace.get("decision")
 	j.autonomy = autonomyOf(j.card)
-	j.checkReference()
-	j.checkExpiry()
-	j.checkAutonomy()
-	j.checkForbidden()
+
+	// The reference: two absent ids differ, two empty ones do not. The comparison is JavaScript's
+	// === for values from different documents: two arrays or objects are never identical. Objects
+	// are pointers here.
+	named, given := j.trace.get("card_id"), j.card.get("card_id")
+	if given.missing() {
+		given.v = ""
+	}
+	_, listed := named.v.([]any)
+	_, listedToo := given.v.([]any)
+	if listed || listedToo || named.v != given.v {
+		j.violate("card_mismatch", "", "Trace references card '%s' but verified against '%s'", named.string(), given.string())
+	}
+
+	// The expiry, by the wall clock of the verifier. An expiry that is no date is ignored.
+	expires := j.card.get("expires_at")
+	if expires.truthy() && float64(j.now.UnixMilli()) > expires.milliseconds() {
+		j.violate("card_expired", "", "Alignment Card expired at %s", expires.string())
+	}
+
+	// The autonomy, only of actions that the trace calls bounded.
+	name := j.action.get("name")
+	bounded := j.autonomy.get("bounded_actions").or(value{[]any{}, j.autonomy.path})
+	if j.action.get("category").is("bounded") && name.truthy() && !matches(name, bounded) {
+		j.violate("unbounded_action", "action.name",
+			"Action '%s' not in bounded_actions: %s", name.string(), stringify(bounded.v))
+	}
+	forbidden := j.autonomy.get("forbidden_actions").or(value{[]any{}, j.autonomy.path})
+	if name.truthy() && matches(name, forbidden) {
+		j.violate("forbidden_action", "action.name", "Action '%s' is in forbidden_actions", name.string())
+	}
+
 	j.checkEscalation()
-	j.checkValues()
+
+	declared := valueIDs(j.card.get("values").get("declared"))
+	known := setOf(declared)
+	for _, id := range valueIDs(j.decision.get("values_applied")) {
+		if !known[id] {
+			j.violate("undeclared_value", "decision.values_applied",
+				"Value '%s' applied but not in declared values: %s", id, stringify(declared))
+		}
+	}
+
 	j.checkBoundaries()
 	score := j.checkSimilarity()
 	recommended := "proceed"
@@ -124,49 +161,6 @@ func (j *judge) violate(kind, field, format string, args ...any) {
 
 func (j *judge) warn(kind, field, format string, args ...any) {
 	j.warnings = append(j.warnings, Remark{Type: kind, Description: fmt.Sprintf(format, args...), Field: field})
-}
-
-// checkReference compares the trace's card_id with the card's. Two absent ids differ; two empty
-// ones do not.
-func (j *judge) checkReference() {
-	named, given := j.trace.get("card_id"), j.card.get("card_id")
-	if given.missing() {
-		given.v = ""
-	}
-	_, listed := named.v.([]any)
-	_, listedToo := given.v.([]any)
-	// JavaScript's ===, for values from different documents: two arrays or objects are never
-	// identical. Objects are pointers here.
-	if listed || listedToo || named.v != given.v {
-		j.violate("card_mismatch", "", "Trace references card '%s' but verified against '%s'", named.string(), given.string())
-	}
-}
-
-// checkExpiry compares with the wall clock of the verifier. An expiry that is no date is
-// ignored.
-func (j *judge) checkExpiry() {
-	expires := j.card.get("expires_at")
-	if expires.truthy() && float64(j.now.UnixMilli()) > expires.milliseconds() {
-		j.violate("card_expired", "", "Alignment Card expired at %s", expires.string())
-	}
-}
-
-// checkAutonomy checks only actions that the trace calls bounded.
-func (j *judge) checkAutonomy() {
-	name := j.action.get("name")
-	bounded := j.autonomy.get("bounded_actions").or(value{[]any{}, j.autonomy.path})
-	if j.action.get("category").is("bounded") && name.truthy() && !matches(name, bounded) {
-		j.violate("unbounded_action", "action.name",
-			"Action '%s' not in bounded_actions: %s", name.string(), stringify(bounded.v))
-	}
-}
-
-func (j *judge) checkForbidden() {
-	name := j.action.get("name")
-	forbidden := j.autonomy.get("forbidden_actions").or(value{[]any{}, j.autonomy.path})
-	if name.truthy() && matches(name, forbidden) {
-		j.violate("forbidden_action", "action.name", "Action '%s' is in forbidden_actions", name.string())
-	}
 }
 
 // matches reports whether every part of a compound name matches an entry. An empty part matches
@@ -214,17 +208,6 @@ func (j *judge) checkEscalation() {
 		} else if escalation.get("escalation_status").is("timeout") {
 			j.warn("escalation_timeout", "escalation.escalation_status",
 				"Escalation for trigger '%s' timed out", condition.string())
-		}
-	}
-}
-
-func (j *judge) checkValues() {
-	declared := valueIDs(j.card.get("values").get("declared"))
-	known := setOf(declared)
-	for _, id := range valueIDs(j.decision.get("values_applied")) {
-		if !known[id] {
-			j.violate("undeclared_value", "decision.values_applied",
-				"Value '%s' applied but not in declared values: %s", id, stringify(declared))
 		}
 	}
 }

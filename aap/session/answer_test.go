@@ -143,8 +143,8 @@ func TestAnswersInLaterParts(t *testing.T) {
 	buy := func(n int, kind, escalation string) step {
 		return step{id: fmt.Sprint("tr-", n), second: n, kind: kind, action: "buy", escalate: escalation}
 	}
-	next := func(carry *session.Carry) *session.Carry {
-		var resumed session.Carry
+	next := func(carry *session.NextPart) *session.NextPart {
+		var resumed session.NextPart
 		if err := json.Unmarshal([]byte(encoded(t, carry)), &resumed); err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +186,7 @@ func TestOrderOfArrivalOfAnswersDoesNotMatter(t *testing.T) {
 }
 
 // Judging the next part does not change the carry it resumes from.
-func TestACarryIsNotWrittenTo(t *testing.T) {
+func TestNextPartIsNotModified(t *testing.T) {
 	for _, c := range []struct {
 		executed string
 		late     string

@@ -14,7 +14,7 @@ import (
 // previous one. It returns the verdict on each part.
 func parts(t *testing.T, steps ...[]step) (said []string) {
 	t.Helper()
-	var carry *session.Carry
+	var carry *session.NextPart
 	for i, s := range steps {
 		for k := range s {
 			s[k].id = or(s[k].id, fmt.Sprintf("tr-%d-%d", i+1, k+1))
@@ -27,7 +27,7 @@ func parts(t *testing.T, steps ...[]step) (said []string) {
 			lines = append(lines, f.TraceID+": "+f.Description)
 		}
 		said = append(said, strings.Join(append(lines, v.Metadata.Unchecked...), "; "))
-		carry = new(session.Carry)
+		carry = new(session.NextPart)
 		if err := json.Unmarshal([]byte(encoded(t, next)), carry); err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func parts(t *testing.T, steps ...[]step) (said []string) {
 	return said
 }
 
-func TestWhatAPartGoesOnFrom(t *testing.T) {
+func TestWhatTheNextPartContinuesFrom(t *testing.T) {
 	ask := func(id string) step {
 		return step{kind: "escalate", action: "buy", escalate: fmt.Sprintf(`{"required":true,"escalation_id":%q,"escalation_status":"pending"}`, id)}
 	}
@@ -70,29 +70,29 @@ func TestWhatAPartGoesOnFrom(t *testing.T) {
 
 // The carry holds 12,288 bytes of each kind, by the estimated sizes, and 64 items of each kind.
 // The oldest items are dropped first and counted.
-func TestRoomOfACarry(t *testing.T) {
+func TestLimitsOfTheNextPart(t *testing.T) {
 	type kind struct {
 		step  func(i, length int) step // whose texts have length bytes in total
 		fixed int
-		count func(*session.Carry) int
+		count func(*session.NextPart) int
 	}
 	id := func(i, length int) string { return fmt.Sprintf("%0*d", length, i) }
 	for name, k := range map[string]kind{
-		"open": {fixed: 220, count: func(c *session.Carry) int { return len(c.Open) }, step: func(i, length int) step {
+		"open": {fixed: 220, count: func(c *session.NextPart) int { return len(c.Open) }, step: func(i, length int) step {
 			return step{id: id(i, 10), kind: "escalate", action: id(i, 20), escalate: fmt.Sprintf(`{"required":true,"escalation_id":%q}`, id(i, length-30))}
 		}},
-		"open, executed": {fixed: 220 + 150, count: func(c *session.Carry) int { return len(c.Open) }, step: func(i, length int) step {
+		"open, executed": {fixed: 220 + 150, count: func(c *session.NextPart) int { return len(c.Open) }, step: func(i, length int) step {
 			return step{id: id(i, 10), action: id(i, 20), escalate: fmt.Sprintf(`{"required":true,"escalation_id":%q}`, id(i, length/2-30))}
 		}},
-		"decided": {fixed: 280, count: func(c *session.Carry) int { return len(c.Decided) }, step: func(i, length int) step {
+		"decided": {fixed: 280, count: func(c *session.NextPart) int { return len(c.Decided) }, step: func(i, length int) step {
 			return step{id: id(i, 10), kind: "recommend", action: id(i, 20), escalate: fmt.Sprintf(`{"escalation_id":%q,"escalation_status":"approved","principal_response":{"conditions":["price <= 50"]}}`,
 				id(i, length-30-len("price <= 50")))}
 		}},
-		"declined": {fixed: 150, count: func(c *session.Carry) int { return len(c.Declined) }, step: func(i, length int) step {
+		"declined": {fixed: 150, count: func(c *session.NextPart) int { return len(c.Declined) }, step: func(i, length int) step {
 			return step{id: id(i, 10), kind: "deny", action: id(i, length-10)}
 		}},
 	} {
-		carry := func(items, size int) (*session.Carry, int) {
+		carry := func(items, size int) (*session.NextPart, int) {
 			steps := make([]step, items)
 			for i := range steps {
 				steps[i] = k.step(i, size-k.fixed)
@@ -128,7 +128,7 @@ func TestLostIsASum(t *testing.T) {
 	for i := range 70 { // not all fit into the carry
 		steps = append(steps, step{kind: "escalate", action: "x", escalate: fmt.Sprintf(`{"required":true,"escalation_id":"x%d"}`, i)})
 	}
-	v, c := part(t, session.Head{AgentID: "a", SessionID: "s", Part: 2}, &session.Carry{Lost: 1000}, session.Found{}, steps...)
+	v, c := part(t, session.Head{AgentID: "a", SessionID: "s", Part: 2}, &session.NextPart{Lost: 1000}, session.Found{}, steps...)
 	lost := 1000 + 193 + 2 + 71 - len(c.Open)
 	if c.Lost != int64(lost) || len(c.Declined) != 64 {
 		t.Errorf("%d are lost, want %d; %d open; unchecked %q", c.Lost, lost, len(c.Open), v.Metadata.Unchecked)

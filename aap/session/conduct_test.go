@@ -86,37 +86,37 @@ func TestDenials(t *testing.T) {
 		steps []step
 		want  []string
 	}{
-		"under its id":                 {[]step{denial, {action: "renamed", escalate: ofE}}, []string{`DENIED_BUT_ACTED CRITICAL tr-2: "renamed" is executed after its denial`}},
-		"by its name":                  {[]step{denial, pay("")}, []string{critical}},
-		"with other amounts":           {[]step{denial, {action: "pay", params: `{"order":2}`}, {action: "pay", params: `{"order":3}`}}, []string{`DENIED_BUT_ACTED MEDIUM tr-2: "pay" is executed with other amounts`}},
-		"about something else":         {[]step{denial, {action: "pay", params: `{"order":1,"to":"x"}`}}, nil},
-		"another action":               {[]step{denial, {action: "search"}}, nil},
-		"only recommended":             {[]step{denial, {kind: "recommend", action: "pay", params: `{"order":1}`}}, nil},
-		"approved since":               {[]step{denial, {kind: "recommend", action: "pay", escalate: answer}, pay("")}, nil},
-		"approved with it":             {[]step{denial, pay(answer)}, nil},
-		"approved anew":                {[]step{denial, pay(otherYes), pay("")}, nil},
-		"escalated anew, open":         {[]step{denial, pay(ofOther)}, []string{critical, `ACTED_BEFORE_ANSWER HIGH tr-2`, `ESCALATION_UNANSWERED HIGH tr-2`}},
-		"approved anew, but not it":    {[]step{denial, {kind: "recommend", action: "pay", escalate: otherYes}, pay(ofE)}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
-		"at the time of the denial":    {[]step{{second: 1, kind: "escalate", action: "pay", params: `{"order":1}`, escalate: refusal}, {second: 1, action: "pay", params: `{"order":1}`}}, nil},
-		"before the denial":            {[]step{pay(""), denial}, nil},
-		"denied by the agent":          {[]step{{kind: "deny", action: "pay", params: `{"order":1}`}, pay(""), pay("")}, []string{`DENIED_BUT_ACTED MEDIUM tr-2: "pay" is executed although the agent denied the same in trace "tr-1"`}},
-		"denied, then approved":        {[]step{{kind: "deny", action: "pay", params: `{"order":1}`}, pay(answer), pay("")}, nil},
-		"denied, another executed":     {[]step{{kind: "deny", action: "pay", params: `{"order":2}`}, pay("")}, nil},
-		"denied twice by the agent":    {[]step{{kind: "deny", action: "pay", params: `{"order":1}`}, {kind: "deny", action: "pay", params: `{"order":1}`}, pay(""), pay("")}, []string{`DENIED_BUT_ACTED MEDIUM tr-3`}},
-		"by the agent, elsewhere":      {[]step{{kind: "deny", action: "pay", target: shop}, {action: "pay", target: bank}, {action: "pay", target: shop}}, []string{`DENIED_BUT_ACTED MEDIUM tr-3`}},
-		"on another target":            {[]step{{kind: "escalate", action: "pay", target: shop, escalate: refusal}, {action: "pay", target: bank}}, nil},
-		"parameters reordered":         {[]step{{kind: "escalate", action: "pay", params: `{"a":"x","b":"y"}`, escalate: refusal}, {action: "pay", params: `{"b":"y","a":"x"}`}}, []string{`DENIED_BUT_ACTED CRITICAL tr-2`}},
-		"approved, denied, approved":   {[]step{{kind: "recommend", action: "pay", params: `{"order":1}`, escalate: cheap}, denial, {kind: "recommend", action: "pay", escalate: answer}, pay("")}, nil},
-		"conditions on another":        {[]step{{kind: "recommend", action: "buy", escalate: cheap}, {kind: "recommend", action: "pay", params: `{"order":1}`, escalate: otherNo}, pay("")}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
-		"approved beside another":      {[]step{{kind: "recommend", action: "buy", escalate: cheap}, {kind: "recommend", action: "pay", params: `{"order":1}`, escalate: otherNo}, {kind: "recommend", action: "pay", escalate: otherYes}, pay("")}, nil},
-		"approved at its time":         {[]step{at1(refusal), at1(answer), pay("")}, nil}, // neither answer is later
-		"approved first, at its time":  {[]step{at1(answer), at1(refusal), pay("")}, nil},
-		"another approved, so":         {[]step{at1(otherYes), at1(refusal), pay("")}, nil},
-		"approved, then denied":        {[]step{at1(answer), {second: 2, kind: "recommend", action: "pay", params: `{"order":1}`, escalate: refusal}, pay("")}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
-		"another approved, and denied": {[]step{at1(otherYes), {second: 2, kind: "recommend", action: "pay", params: `{"order":1}`, escalate: refusal}, pay("")}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
-		"beside another's approval":    {[]step{{second: 1, kind: "recommend", action: "buy", escalate: otherYes}, at1(refusal), pay("")}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
-		"two denials at one time":      {[]step{at1(refusal), {second: 1, kind: "recommend", action: "pay", params: `{"order":2}`, escalate: otherNo}, {action: "pay", params: `{"order":2}`}}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}}, // the one reported last counts
-		"says so itself":               {[]step{pay(refusal)}, nil},                                                                                                                                                                         // the trace's own verdict has a finding
+		"under its id":                    {[]step{denial, {action: "renamed", escalate: ofE}}, []string{`DENIED_BUT_ACTED CRITICAL tr-2: "renamed" is executed after its denial`}},
+		"by its name":                     {[]step{denial, pay("")}, []string{critical}},
+		"with other amounts":              {[]step{denial, {action: "pay", params: `{"order":2}`}, {action: "pay", params: `{"order":3}`}}, []string{`DENIED_BUT_ACTED MEDIUM tr-2: "pay" is executed with other amounts`}},
+		"about something else":            {[]step{denial, {action: "pay", params: `{"order":1,"to":"x"}`}}, nil},
+		"another action":                  {[]step{denial, {action: "search"}}, nil},
+		"only recommended":                {[]step{denial, {kind: "recommend", action: "pay", params: `{"order":1}`}}, nil},
+		"approved since":                  {[]step{denial, {kind: "recommend", action: "pay", escalate: answer}, pay("")}, nil},
+		"approved with it":                {[]step{denial, pay(answer)}, nil},
+		"approved again":                  {[]step{denial, pay(otherYes), pay("")}, nil},
+		"escalated again, open":           {[]step{denial, pay(ofOther)}, []string{critical, `ACTED_BEFORE_ANSWER HIGH tr-2`, `ESCALATION_UNANSWERED HIGH tr-2`}},
+		"approved again, but not it":      {[]step{denial, {kind: "recommend", action: "pay", escalate: otherYes}, pay(ofE)}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
+		"at the time of the denial":       {[]step{{second: 1, kind: "escalate", action: "pay", params: `{"order":1}`, escalate: refusal}, {second: 1, action: "pay", params: `{"order":1}`}}, nil},
+		"before the denial":               {[]step{pay(""), denial}, nil},
+		"denied by the agent":             {[]step{{kind: "deny", action: "pay", params: `{"order":1}`}, pay(""), pay("")}, []string{`DENIED_BUT_ACTED MEDIUM tr-2: "pay" is executed although the agent denied the same in trace "tr-1"`}},
+		"denied, then approved":           {[]step{{kind: "deny", action: "pay", params: `{"order":1}`}, pay(answer), pay("")}, nil},
+		"denied, another executed":        {[]step{{kind: "deny", action: "pay", params: `{"order":2}`}, pay("")}, nil},
+		"denied twice by the agent":       {[]step{{kind: "deny", action: "pay", params: `{"order":1}`}, {kind: "deny", action: "pay", params: `{"order":1}`}, pay(""), pay("")}, []string{`DENIED_BUT_ACTED MEDIUM tr-3`}},
+		"by the agent, elsewhere":         {[]step{{kind: "deny", action: "pay", target: shop}, {action: "pay", target: bank}, {action: "pay", target: shop}}, []string{`DENIED_BUT_ACTED MEDIUM tr-3`}},
+		"on another target":               {[]step{{kind: "escalate", action: "pay", target: shop, escalate: refusal}, {action: "pay", target: bank}}, nil},
+		"parameters reordered":            {[]step{{kind: "escalate", action: "pay", params: `{"a":"x","b":"y"}`, escalate: refusal}, {action: "pay", params: `{"b":"y","a":"x"}`}}, []string{`DENIED_BUT_ACTED CRITICAL tr-2`}},
+		"approved, denied, approved":      {[]step{{kind: "recommend", action: "pay", params: `{"order":1}`, escalate: cheap}, denial, {kind: "recommend", action: "pay", escalate: answer}, pay("")}, nil},
+		"conditions on another":           {[]step{{kind: "recommend", action: "buy", escalate: cheap}, {kind: "recommend", action: "pay", params: `{"order":1}`, escalate: otherNo}, pay("")}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
+		"approved together with another":  {[]step{{kind: "recommend", action: "buy", escalate: cheap}, {kind: "recommend", action: "pay", params: `{"order":1}`, escalate: otherNo}, {kind: "recommend", action: "pay", escalate: otherYes}, pay("")}, nil},
+		"approved at its time":            {[]step{at1(refusal), at1(answer), pay("")}, nil}, // neither answer is later
+		"approved first, at its time":     {[]step{at1(answer), at1(refusal), pay("")}, nil},
+		"another approved, so":            {[]step{at1(otherYes), at1(refusal), pay("")}, nil},
+		"approved, then denied":           {[]step{at1(answer), {second: 2, kind: "recommend", action: "pay", params: `{"order":1}`, escalate: refusal}, pay("")}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
+		"another approved, and denied":    {[]step{at1(otherYes), {second: 2, kind: "recommend", action: "pay", params: `{"order":1}`, escalate: refusal}, pay("")}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
+		"at the time of another approval": {[]step{{second: 1, kind: "recommend", action: "buy", escalate: otherYes}, at1(refusal), pay("")}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}},
+		"two denials at one time":         {[]step{at1(refusal), {second: 1, kind: "recommend", action: "pay", params: `{"order":2}`, escalate: otherNo}, {action: "pay", params: `{"order":2}`}}, []string{`DENIED_BUT_ACTED CRITICAL tr-3`}}, // the one reported last counts
+		"says so itself":                  {[]step{pay(refusal)}, nil},                                                                                                                                                                         // the trace's own verdict has a finding
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := whole(t, session.Found{}, c.steps...)
@@ -182,28 +182,28 @@ func TestConditionsOfApprovals(t *testing.T) {
 		steps []step
 		want  []string
 	}{
-		"kept":                     {[]step{approval, buy(`{"price":50,"vendor":"acme"}`, "")}, nil},
-		"absent fields":            {[]step{approval, buy(`{}`, "")}, nil},
-		"broken by name":           {[]step{approval, buy(`{"price":51}`, "")}, []string{price}},
-		"broken under its id":      {[]step{approval, {action: "purchase", params: `{"price":51}`, escalate: ofE}}, []string{price}},
-		"both broken":              {[]step{approval, buy(`{"price":51,"vendor":"x"}`, "")}, []string{price, "APPROVAL_CONDITION_BROKEN HIGH tr-2: the approval in trace \"tr-1\" asks for `vendor == \"acme\"`"}},
-		"used at once":             {[]step{buy(`{"price":50}`, cheap), buy(`{"price":51}`, "")}, []string{"APPROVAL_CONDITION_BROKEN MEDIUM tr-2"}},
-		"used at once, and again":  {[]step{buy(`{"price":50}`, cheap), buy(`{"price":51}`, ofE)}, []string{price}},
-		"by the second execution":  {[]step{approval, buy(`{"price":50}`, ""), buy(`{"price":51}`, "")}, []string{"APPROVAL_CONDITION_BROKEN HIGH tr-3"}},
-		"another action":           {[]step{approval, {action: "search", params: `{"price":51}`}}, nil},
-		"another escalation":       {[]step{approval, buy(`{"price":51}`, otherYes)}, nil},
-		"only recommended":         {[]step{approval, {kind: "recommend", action: "buy", params: `{"price":51}`}}, nil},
-		"repeated without an id":   {[]step{approval, {kind: "recommend", action: "buy", escalate: `{"escalation_status":"approved"}`}, buy(`{"price":51}`, "")}, []string{"APPROVAL_CONDITION_BROKEN HIGH tr-3"}},
-		"under its own conditions": {[]step{approval, buy(`{"price":51}`, `{"escalation_id":"e","principal_response":{"decision":"approved","conditions":["price <= 60"]}}`)}, nil},
-		"repeated without them":    {[]step{approval, buy(`{"price":51}`, answer), buy(`{"price":52}`, ofE)}, []string{price, "APPROVAL_CONDITION_BROKEN HIGH tr-3"}},
-		"approved anew by another": {[]step{approval, {kind: "recommend", action: "buy", escalate: `{"escalation_id":"e","principal_response":{"decision":"approved","timestamp":"2026-02-01T00:00:02Z"}}`}, buy(`{"price":51}`, "")}, nil},
-		"its own trace":            {[]step{buy(`{"price":51}`, cheap)}, nil}, // the trace's own verdict has a finding
+		"kept":                      {[]step{approval, buy(`{"price":50,"vendor":"acme"}`, "")}, nil},
+		"absent fields":             {[]step{approval, buy(`{}`, "")}, nil},
+		"broken by name":            {[]step{approval, buy(`{"price":51}`, "")}, []string{price}},
+		"broken under its id":       {[]step{approval, {action: "purchase", params: `{"price":51}`, escalate: ofE}}, []string{price}},
+		"both broken":               {[]step{approval, buy(`{"price":51,"vendor":"x"}`, "")}, []string{price, "APPROVAL_CONDITION_BROKEN HIGH tr-2: the approval in trace \"tr-1\" asks for `vendor == \"acme\"`"}},
+		"used at once":              {[]step{buy(`{"price":50}`, cheap), buy(`{"price":51}`, "")}, []string{"APPROVAL_CONDITION_BROKEN MEDIUM tr-2"}},
+		"used at once, and again":   {[]step{buy(`{"price":50}`, cheap), buy(`{"price":51}`, ofE)}, []string{price}},
+		"by the second execution":   {[]step{approval, buy(`{"price":50}`, ""), buy(`{"price":51}`, "")}, []string{"APPROVAL_CONDITION_BROKEN HIGH tr-3"}},
+		"another action":            {[]step{approval, {action: "search", params: `{"price":51}`}}, nil},
+		"another escalation":        {[]step{approval, buy(`{"price":51}`, otherYes)}, nil},
+		"only recommended":          {[]step{approval, {kind: "recommend", action: "buy", params: `{"price":51}`}}, nil},
+		"repeated without an id":    {[]step{approval, {kind: "recommend", action: "buy", escalate: `{"escalation_status":"approved"}`}, buy(`{"price":51}`, "")}, []string{"APPROVAL_CONDITION_BROKEN HIGH tr-3"}},
+		"under its own conditions":  {[]step{approval, buy(`{"price":51}`, `{"escalation_id":"e","principal_response":{"decision":"approved","conditions":["price <= 60"]}}`)}, nil},
+		"repeated without them":     {[]step{approval, buy(`{"price":51}`, answer), buy(`{"price":52}`, ofE)}, []string{price, "APPROVAL_CONDITION_BROKEN HIGH tr-3"}},
+		"approved again by another": {[]step{approval, {kind: "recommend", action: "buy", escalate: `{"escalation_id":"e","principal_response":{"decision":"approved","timestamp":"2026-02-01T00:00:02Z"}}`}, buy(`{"price":51}`, "")}, nil},
+		"its own trace":             {[]step{buy(`{"price":51}`, cheap)}, nil}, // the trace's own verdict has a finding
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, whole(t, session.Found{}, c.steps...), c.want...) })
 	}
 }
 
-func TestConditionsThatCannotBeEvaluatedAreTold(t *testing.T) {
+func TestConditionsThatCannotBeEvaluatedAreReported(t *testing.T) {
 	v := whole(t, session.Found{}, step{kind: "escalate", escalate: `{"escalation_id":"e","principal_response":{"decision":"approved","conditions":["only on Fridays","amount <"]}}`}, step{escalate: ofE})
 	if len(v.Findings) > 0 || len(v.Metadata.Unchecked) != 1 || v.Metadata.Unchecked[0] != "conditions of approvals: 2 cannot be evaluated" {
 		t.Errorf("unchecked is %q, found\n%s", v.Metadata.Unchecked, said(v))
@@ -227,7 +227,7 @@ func TestPartsAreOneSession(t *testing.T) {
 		step{number: 3, kind: "escalate", action: "pay", escalate: `{"escalation_id":"p","escalation_status":"denied"}`},
 		step{number: 4, kind: "escalate", action: "sell", escalate: `{"escalation_id":"c","principal_response":{"decision":"approved","conditions":["price <= 50"]}}`})
 	expect(t, first) // the session is not over: the escalation may still be answered
-	var resumed session.Carry
+	var resumed session.NextPart
 	if err := json.Unmarshal([]byte(encoded(t, carry)), &resumed); err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func corpusSessions(t testing.TB) map[session.Head][]*schema.Trace {
 	path := filepath.Join("..", "..", "..", "shared", "corpus", "traces.jsonl.gz")
 	file, err := os.Open(path)
 	if err != nil {
-		t.Skipf("%s is not there: the material beside the repository is needed", path)
+		t.Skipf("%s is missing: the test needs the material next to the repository", path)
 	}
 	defer file.Close()
 	unzip, err := gzip.NewReader(file)

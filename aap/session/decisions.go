@@ -98,15 +98,41 @@ func (j *Judge) decision(t *schema.Trace, s stamp) {
 
 // execution checks an execution against the decision in effect for it: the decision on its own
 // escalation, or else the newest on its action. A decision that a trace of the same place
-// reports is not earlier.
+// reports is not earlier. It reports the execution of a denied action, once one that differs
+// only in amounts, and the conditions of an approval that the execution breaks.
 func (j *Judge) execution(t *schema.Trace, s stamp) {
 	d := j.decisions.of(t, s)
+	if d == nil || !d.Place.before(s) {
+		return
+	}
+	e := &t.Escalation
+	named := d.ID != "" && d.ID == e.EscalationID
 	switch {
-	case d == nil || !d.Place.before(s):
-	case d.Denied && !approved(&t.Escalation):
-		j.deniedExecution(t, d, s)
-	case !d.Denied && len(t.Escalation.Response.Conditions) == 0 && (t.Escalation.EscalationID == "" || t.Escalation.EscalationID == d.ID):
-		j.conditions(t, d) // the trace's own verdict covers conditions of its own
+	case d.Denied && !approved(e):
+		about, of := subjectOf(t), ""
+		if named {
+			of = d.ID
+		}
+		switch {
+		case named || d.Subject == about:
+			j.suspect(t, of, s, schema.SeverityCritical,
+				fmt.Sprintf("%q is executed after its denial in trace %q", t.Action.Name, d.TraceID))
+		case d.Subject.Matter == about.Matter && !d.Reported: // the same action on another subject is not reported
+			d.Reported = true
+			j.suspect(t, of, s, schema.SeverityMedium,
+				fmt.Sprintf("%q is executed with other amounts after its denial in trace %q", t.Action.Name, d.TraceID))
+		}
+	case !d.Denied && len(e.Response.Conditions) == 0 && (e.EscalationID == "" || e.EscalationID == d.ID):
+		// The trace's own verdict covers conditions of its own. If the trace with the approval is
+		// itself an execution, the approval may not apply to another one, so the severity is lower.
+		severity := schema.SeverityHigh
+		if d.Executed && !named {
+			severity = schema.SeverityMedium
+		}
+		for _, i := range aap.Broken(d.compiled, t) {
+			j.find(schema.ApprovalConditionBroken, severity, t.TraceID, fmt.Sprintf("escalation.principal_response.conditions[%d]", i),
+				fmt.Sprintf("the approval in trace %q asks for `%s`, which this trace breaks", d.TraceID, d.compiled[i]))
+		}
 	}
 }
 
@@ -142,39 +168,6 @@ func (ds *decisions) under(id string) *decision {
 // this place or of a later one reported. The zero place is before all others.
 func (ds *decisions) approved(action string, from stamp) bool {
 	return slices.ContainsFunc(ds.standing, func(d decision) bool { return !d.Denied && d.Action == action && !d.Place.before(from) })
-}
-
-// deniedExecution reports the execution of a denied action, and once an execution that differs
-// only in amounts. The same action on another subject is not reported.
-func (j *Judge) deniedExecution(t *schema.Trace, d *decision, s stamp) {
-	about, named := subjectOf(t), d.ID != "" && d.ID == t.Escalation.EscalationID
-	of := ""
-	if named {
-		of = d.ID
-	}
-	switch {
-	case named || d.Subject == about:
-		j.suspect(t, of, s, schema.SeverityCritical,
-			fmt.Sprintf("%q is executed after its denial in trace %q", t.Action.Name, d.TraceID))
-	case d.Subject.Matter == about.Matter && !d.Reported:
-		d.Reported = true
-		j.suspect(t, of, s, schema.SeverityMedium,
-			fmt.Sprintf("%q is executed with other amounts after its denial in trace %q", t.Action.Name, d.TraceID))
-	}
-}
-
-// conditions reports the conditions of an approval that an execution breaks. If the trace with
-// the approval is itself an execution, the approval may not apply to another execution, so the
-// severity is lower.
-func (j *Judge) conditions(t *schema.Trace, d *decision) {
-	severity := schema.SeverityHigh
-	if d.Executed && (d.ID == "" || d.ID != t.Escalation.EscalationID) {
-		severity = schema.SeverityMedium
-	}
-	for _, i := range aap.Broken(d.compiled, t) {
-		j.find(schema.ApprovalConditionBroken, severity, t.TraceID, fmt.Sprintf("escalation.principal_response.conditions[%d]", i),
-			fmt.Sprintf("the approval in trace %q asks for `%s`, which this trace breaks", d.TraceID, d.compiled[i]))
-	}
 }
 
 // decide replaces the decision on the same matter. An approval that only repeats an earlier one

@@ -11,7 +11,7 @@
 // Traces of the same place have no order among themselves, whichever of them arrived first.
 //
 // Invariants: a verdict depends only on the part's traces in the order of the audit log, their
-// verdicts, the carry, the answers and the given time. Memory is bounded (see the constants in
-// limits.go), whatever the traces say; where a limit prevents a check, the verdict says so. A
+// verdicts, the state from the previous part, the answers and the given time. Memory is bounded (see the constants in
+// judge.go), whatever the traces say; where a limit prevents a check, the verdict says so. A
 // gap is stored as a range, so a trace with a large number costs nothing.
 package session

@@ -76,7 +76,7 @@ func whole(t testing.TB, found session.Found, steps ...step) *schema.SessionVerd
 	return v
 }
 
-func part(t testing.TB, head session.Head, carry *session.Carry, found session.Found, steps ...step) (*schema.SessionVerdict, *session.Carry) {
+func part(t testing.TB, head session.Head, carry *session.NextPart, found session.Found, steps ...step) (*schema.SessionVerdict, *session.NextPart) {
 	t.Helper()
 	head.Numbered = !slices.ContainsFunc(steps, func(s step) bool { return s.number == nil })
 	j := session.New(head, carry)

@@ -1,7 +1,9 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -44,11 +46,11 @@ type Judge struct {
 	decisions   decisions
 	declined    []declined
 	suspected   []suspected
-	lost        int64 // items that the previous parts could not carry over
+	lost        int64 // items that the previous parts could not pass on
 }
 
-// New returns a judge for a part. carry comes from the previous part; it is nil for the first.
-func New(head Head, carry *Carry) *Judge {
+// New returns a judge for a part. previous comes from the previous part; it is nil for the first.
+func New(head Head, previous *NextPart) *Judge {
 	j := &Judge{
 		head:     head,
 		traces:   schema.SessionTraces{Violations: map[string]int64{}, Findings: map[string]int64{}},
@@ -58,7 +60,26 @@ func New(head Head, carry *Carry) *Judge {
 		latest:   math.MinInt64,
 		priors:   priors{known: map[key]known{}, index: map[key]int{}},
 	}
-	j.resume(carry)
+	if previous == nil {
+		return j
+	}
+	if previous.Turn != nil {
+		j.turns.newest = *previous.Turn
+	}
+	if previous.Number != nil {
+		j.numbers.floor = *previous.Number
+	}
+	j.lost = previous.Lost
+	j.escalations.open, j.escalations.closed = slices.Clone(previous.Open), slices.Clone(previous.Answered)
+	for i := range j.escalations.open {
+		o := &j.escalations.open[i]
+		o.Acts = slices.Clone(o.Acts)
+	}
+	for _, d := range previous.Decided {
+		j.decisions.add(d)
+	}
+	j.declined = slices.Clone(previous.Declined)
+	j.decisions.unread = 0 // the verdict on their own part has reported them
 	return j
 }
 
@@ -105,10 +126,10 @@ func (j *Judge) find(kind string, severity schema.Severity, traceID, field, desc
 	j.found.add(schema.SessionFinding{Type: kind, Severity: severity, Description: description, TraceID: strings.Clone(traceID), Field: field})
 }
 
-// Finish returns the verdict with the given timestamp, and the carry for the next part. It may
+// Finish returns the verdict with the given timestamp, and the state for the next part. It may
 // be called repeatedly. If answers is nil, the verdict says that the answers are missing.
-func (j *Judge) Finish(answers *Answers, at time.Time) (*schema.SessionVerdict, *Carry) {
-	found := j.found.clone()
+func (j *Judge) Finish(answers *Answers, at time.Time) (*schema.SessionVerdict, *NextPart) {
+	found := &findings{listed: slices.Clone(j.found.listed), counts: maps.Clone(j.found.counts), critical: j.found.critical}
 	j.priors.order(found)
 	unchecked := append(j.unchecked(), j.answered(found, answers)...)
 	for i := range j.suspected {
@@ -120,9 +141,16 @@ func (j *Judge) Finish(answers *Answers, at time.Time) (*schema.SessionVerdict, 
 	if j.head.LastPart {
 		j.escalations.unanswered(found)
 	}
+	recommended := j.worst
+	switch {
+	case found.critical || j.worst == schema.Deny:
+		recommended = schema.Deny
+	case len(found.counts) > 0:
+		recommended = schema.Review
+	}
 	v := &schema.SessionVerdict{
 		Verified:          j.traces.Total > 0 && j.traces.Verified == j.traces.Total && !found.critical,
-		RecommendedAction: found.recommend(j.worst),
+		RecommendedAction: recommended,
 		AgentID:           j.head.AgentID, SessionID: j.head.SessionID,
 		Part: j.head.Part, LastPart: j.head.LastPart,
 		Timestamp:     at.UTC(),
@@ -135,7 +163,7 @@ func (j *Judge) Finish(answers *Answers, at time.Time) (*schema.SessionVerdict, 
 			ChecksPerformed: slices.Clone(checks), Unchecked: unchecked,
 		},
 	}
-	return v, j.carry()
+	return v, j.nextPart()
 }
 
 // unchecked lists the checks that a limit prevented.
@@ -222,3 +250,44 @@ const (
 	maxCarry      = 12 << 10 // bytes of ids and texts of each kind for the next part
 	maxCarryItems = 64       // of each kind
 )
+
+// ranks orders severities, the gravest first.
+var ranks = map[schema.Severity]int{schema.SeverityCritical: 0, schema.SeverityHigh: 1, schema.SeverityMedium: 2}
+
+// findings collects the findings. All of them are counted; of each type the first are listed.
+type findings struct {
+	listed   []schema.SessionFinding
+	counts   map[string]int64
+	critical bool
+}
+
+func (f *findings) add(finding schema.SessionFinding) {
+	f.counts[finding.Type]++
+	f.critical = f.critical || finding.Severity == schema.SeverityCritical
+	if f.counts[finding.Type] <= maxListed {
+		f.listed = append(f.listed, finding)
+	}
+}
+
+// Unlogged adds the finding that a card of the part commits its agent to a Merkle log (AAP
+// section 4.7, tamper_evidence) but that the part's bundle will have no proof of inclusion. Only
+// the caller, who seals the bundle, knows this.
+func (j *Judge) Unlogged(cardID string) {
+	j.found.add(schema.SessionFinding{Type: schema.NoInclusionProof, Severity: schema.SeverityMedium, Field: "audit_commitment.tamper_evidence",
+		Description: fmt.Sprintf("card %q commits to tamper evidence by a Merkle log, and bundles are put into none", clip(cardID))})
+}
+
+// gravest returns the findings that a verdict lists: the gravest first, and otherwise in the
+// order in which they were found.
+func (f *findings) gravest() []schema.SessionFinding {
+	slices.SortStableFunc(f.listed, func(a, b schema.SessionFinding) int {
+		return cmp.Compare(ranks[a.Severity], ranks[b.Severity])
+	})
+	if f.listed == nil {
+		return []schema.SessionFinding{}
+	}
+	return f.listed[:min(len(f.listed), schema.MaxSessionFindings)]
+}
+
+// clip bounds a text for a description.
+func clip(text string) string { return schema.Clip(text, schema.MaxIDBytes) }

@@ -112,7 +112,7 @@ func TestBounds(t *testing.T) {
 }
 
 // If as many numbered traces of other sessions are found as were asked for, there may be more.
-func TestAllTheNumbersThatWereAskedForAreTold(t *testing.T) {
+func TestPartialAnswersAboutNumbersAreReported(t *testing.T) {
 	numbers := slices.Repeat([]session.NumberedTrace{numbered("o", 2, 1)}, session.MaxNumbers)
 	steps := []step{{number: 1}, {number: 3}}
 	if v := whole(t, session.Found{Numbers: numbers[1:]}, steps...); len(v.Metadata.Unchecked) > 0 {

@@ -92,8 +92,8 @@ func TestNumbersBetweenSessions(t *testing.T) {
 	expect(t, judge(&two, []session.NumberedTrace{two, numbered("o", 5, 2)}, step{number: 4}, step{number: 5}))
 }
 
-func TestQuestionAboutWhatWentBefore(t *testing.T) {
-	ask := func(carry *session.Carry, numbers ...any) *session.NumberQuestion {
+func TestQuestionAboutThePrecedingTrace(t *testing.T) {
+	ask := func(carry *session.NextPart, numbers ...any) *session.NumberQuestion {
 		j := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1}, carry)
 		for i, n := range numbers {
 			j.Add(step{number: n}.trace(t, i), &clean)

@@ -102,7 +102,7 @@ func TestLongChainAsksNothing(t *testing.T) {
 	}
 }
 
-func TestAnswersOfAnotherVersionAreTold(t *testing.T) {
+func TestAnswersOfAnotherVersionAreReported(t *testing.T) {
 	j := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1}, nil)
 	j.Add(step{priors: []string{"nobody"}}.trace(t, 0), &clean)
 	for _, answers := range []*session.Answers{nil, {}, {Priors: "mm"}} {

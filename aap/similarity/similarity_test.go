@@ -34,7 +34,7 @@ func vectors(t *testing.T) []vector {
 	path := filepath.Join("..", "..", "..", "shared", "conformance", "aap", "cases.jsonl")
 	file, err := os.Open(path)
 	if err != nil {
-		t.Skipf("%s is not there: the material beside the repository is needed", path)
+		t.Skipf("%s is missing: the test needs the material next to the repository", path)
 	}
 	defer file.Close()
 	var out []vector

@@ -40,7 +40,7 @@ type job struct {
 	part     seal.Part
 	judge    *session.Judge // nil: there is nothing to seal, or the part must not be sealed
 	contents *seal.Contents // of the bundle
-	carry    *session.Carry // for the next part
+	carry    *session.NextPart // for the next part
 	revision uint64         // of the record in the bucket; 0: there is none
 	fixed    bool           // the plan is in the bucket
 	began    time.Time

@@ -65,7 +65,7 @@ func TestSignedCardSurvivesTheRoundTrip(t *testing.T) {
 	}
 }
 
-func TestCardAndURLStandTogether(t *testing.T) {
+func TestBlockHoldsCardAndURL(t *testing.T) {
 	card := signedCard(t)
 	both, err := Link([]byte(agentCard), cardURL)
 	if err != nil {
@@ -89,7 +89,7 @@ func TestCardAndURLStandTogether(t *testing.T) {
 	}
 }
 
-func TestBlockKeepsWhatNobodyKnows(t *testing.T) {
+func TestBlockKeepsUnknownMembers(t *testing.T) {
 	foreign := strings.Replace(agentCard, `"name"`, `"alignment" : {"later": [1.0]}, "name"`, 1)
 	embedded, err := Embed([]byte(foreign), signedCard(t))
 	if err != nil || !strings.Contains(string(embedded), `{"later": [1.0],"alignment_card":`) {
@@ -97,7 +97,7 @@ func TestBlockKeepsWhatNobodyKnows(t *testing.T) {
 	}
 }
 
-func TestReadSaysWhatIsWrong(t *testing.T) {
+func TestReadReportsFaults(t *testing.T) {
 	with := func(block string) string {
 		return strings.Replace(agentCard, `"name"`, `"alignment": `+block+`, "name"`, 1)
 	}

@@ -19,7 +19,7 @@ func shared(t testing.TB, name string) io.Reader {
 	path := filepath.Join("..", "..", "..", "shared", filepath.FromSlash(name))
 	file, err := os.Open(path)
 	if err != nil {
-		t.Skipf("%s is not there: the material beside the repository is needed", path)
+		t.Skipf("%s is missing: the test needs the material next to the repository", path)
 	}
 	t.Cleanup(func() { _ = file.Close() })
 	if !strings.HasSuffix(name, ".gz") {

@@ -77,7 +77,7 @@ func TestAlertsValidate(t *testing.T) {
 	}
 }
 
-func TestHandshakeMessagesOfOursValidate(t *testing.T) {
+func TestOwnHandshakeMessagesValidate(t *testing.T) {
 	oracle := compile(t, "value-coherence", closed)
 	for _, text := range []string{cardRequest, cardResponse, coherenceCheck, coherenceResult, taskResult} {
 		m, err := schema.DecodeHandshake([]byte(text))

@@ -19,7 +19,7 @@ var unsayable = map[string]*regexp.Regexp{
 	"a length is counted in bytes":              regexp.MustCompile(`^\d+ bytes, at most 512 are allowed$`),
 	"a record has so many bytes":                regexp.MustCompile(`^\d+ bytes, (a trace|a card|a handshake message) may have \d+$`),
 	"times are those of a range":                regexp.MustCompile(`(is outside 1970\.\.2105|is in UTC outside 0\.\.9999)$`),
-	"no time is the one that stands for none":   regexp.MustCompile(`is the zero time, which means absent$`),
+	"the zero time is no time":                  regexp.MustCompile(`is the zero time, which means absent$`),
 	"an integer has neither point nor exponent": regexp.MustCompile(`^want an integer of at least 0$`),
 	"numbers are those of a 64-bit float":       regexp.MustCompile(`beyond the range of a 64-bit float`),
 	"nesting has a depth":                       regexp.MustCompile(`^nested deeper than 64 levels$`),
@@ -43,7 +43,7 @@ func ruleOf(message string) string {
 
 // Every rule of the list is needed: for each there is a record that the schema admits and that
 // the decoder refuses because of this rule alone.
-func TestUnsayableRulesAreRules(t *testing.T) {
+func TestRulesOutsideTheSchemasAreApplied(t *testing.T) {
 	replace := func(record, old, by string) string {
 		if !strings.Contains(record, old) {
 			t.Fatalf("no %s in the record", old)
@@ -59,7 +59,7 @@ func TestUnsayableRulesAreRules(t *testing.T) {
 		"a length is counted in bytes":              {replace(fullTrace, "tr-1", strings.Repeat("é", 400)), replace(fullCard, "ac-1", strings.Repeat("é", 400))},
 		"a record has so many bytes":                {replace(fullTrace, "whatever", strings.Repeat("x", schema.MaxTraceBytes)), replace(fullCard, "thrift\"]", `thrift"], "x": "`+strings.Repeat("x", schema.MaxCardBytes)+`"`), replace(cardRequest, `"own": {}`, `"own": "`+strings.Repeat("x", schema.MaxHandshakeBytes)+`"`)},
 		"times are those of a range":                {replace(fullTrace, "2026-01-31T12:30", "9999-01-31T12:30"), replace(fullCard, "2026-01-01", "1969-01-01"), replace(cardRequest, "2026", "2106"), replace(fullTrace, "2026-01-31T12:31:00Z", "9999-12-31T23:59:60Z"), replace(fullTrace, "2026-01-31T12:31:00Z", "0000-01-01T00:00:00+01:00")},
-		"no time is the one that stands for none":   {replace(fullTrace, "2026-01-31T12:31:00Z", "0001-01-01T00:00:00Z")},
+		"the zero time is no time":                  {replace(fullTrace, "2026-01-31T12:31:00Z", "0001-01-01T00:00:00Z")},
 		"an integer has neither point nor exponent": {replace(fullTrace, `"conversation_turn": 3`, `"conversation_turn": 3.0`), replace(fullCard, "90,", "9e1,")},
 		"numbers are those of a 64-bit float":       {replace(fullTrace, "45.5", "1e400"), replace(fullCard, `"own": 1`, `"own": -1e400`), replace(cardRequest, `"own": {}`, `"own": {"x": 1e400}`)},
 		"nesting has a depth":                       {replace(fullTrace, "[true]", deep), replace(fullCard, `"own": 1`, `"own": `+deep), replace(cardRequest, `"own": {}`, `"own": `+deep)},

@@ -120,7 +120,7 @@ type (
 func (v *Invocation) Trace() ([]byte, error) {
 	raw, err := v.write(v.Result)
 	if err == nil && len(raw) > schema.MaxTraceBytes && v.Result != nil {
-		raw, err = v.write(summary(v.Result))
+		raw, err = v.write(fmt.Appendf(nil, `{"omitted_bytes":%d,"sha256":"%s"}`, len(v.Result), schema.DigestOf(v.Result)))
 	}
 	if err == nil {
 		err = v.check(raw)
@@ -129,11 +129,6 @@ func (v *Invocation) Trace() ([]byte, error) {
 		return nil, fmt.Errorf("the trace of a call of %q: %w", v.Tool, err)
 	}
 	return raw, nil
-}
-
-// summary replaces a result that is too large.
-func summary(result []byte) jsontext.Value {
-	return fmt.Appendf(nil, `{"omitted_bytes":%d,"sha256":"%s"}`, len(result), schema.DigestOf(result))
 }
 
 // write writes the trace, with outputs instead of the result.
@@ -188,27 +183,24 @@ func (v *Invocation) decision() decision {
 		d.Reasoning = noReasoning
 	}
 	for i := range v.Alternatives {
-		d.Alternatives = append(d.Alternatives, option(&v.Alternatives[i]))
+		a := &v.Alternatives[i]
+		out := alternative{OptionID: a.OptionID, Description: a.Description, Flags: a.Flags}
+		if a.HasScore {
+			out.Score = &a.Score
+		}
+		for _, factor := range a.ScoringFactors {
+			if out.Factors == nil {
+				out.Factors = map[string]jsontext.Value{}
+			}
+			out.Factors[factor.Name] = factor.Value
+		}
+		d.Alternatives = append(d.Alternatives, out)
 	}
 	if len(d.Alternatives) == 0 {
 		d.Alternatives = []alternative{{OptionID: onlyOption, Description: "call " + v.toolName()}}
 		d.Selected = onlyOption
 	}
 	return d
-}
-
-func option(a *schema.Alternative) alternative {
-	out := alternative{OptionID: a.OptionID, Description: a.Description, Flags: a.Flags}
-	if a.HasScore {
-		out.Score = &a.Score
-	}
-	for _, factor := range a.ScoringFactors {
-		if out.Factors == nil {
-			out.Factors = map[string]jsontext.Value{}
-		}
-		out.Factors[factor.Name] = factor.Value
-	}
-	return out
 }
 
 // failure returns the error text of the trace, empty where the call succeeded.

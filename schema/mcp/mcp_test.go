@@ -60,7 +60,7 @@ func TestTraceHoldsTheInvocation(t *testing.T) {
 	}
 }
 
-func TestLittleIsNeeded(t *testing.T) {
+func TestRequiredFieldsAreEnough(t *testing.T) {
 	v := Invocation{TraceID: "tr-1", AgentID: "a", CardID: "c", Time: time.Unix(0, 0), Tool: "ping"}
 	raw, err := v.Trace()
 	if err != nil {
@@ -107,7 +107,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestLargeResultIsSummedUp(t *testing.T) {
+func TestLargeResultIsReplacedByItsDigest(t *testing.T) {
 	v := bought()
 	v.Result = jsontext.Value(`{"content": [{"type": "text", "text": "` + strings.Repeat("x", schema.MaxTraceBytes) + `"}]}`)
 	raw, err := v.Trace()
@@ -242,7 +242,7 @@ func marshal(t *rapid.T, value any) jsontext.Value {
 	return raw
 }
 
-// Every invocation that MCP can carry becomes an admissible trace.
+// Every invocation that MCP allows becomes an admissible trace.
 func TestEveryInvocationIsAdmitted(t *testing.T) {
 	id := rapid.StringN(1, 64, 256)
 	maybe := func(t *rapid.T, s *rapid.Generator[string], name string) string {

@@ -1,9 +1,11 @@
 package mcp
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -132,59 +134,39 @@ func (s *Session) answer(m *rpc) ([]byte, error) {
 	if q.method == methodInitialize && s.Server == "" {
 		s.Server = a.ServerInfo.Name
 	}
-	if q.method == methodList {
-		s.offer(&q, &a)
+	if q.method != methodList {
+		return nil, nil
 	}
-	return nil, nil
-}
-
-// offer records the tools of a list, or of a further page of it.
-func (s *Session) offer(q *question, a *answers) {
-	if q.params.Cursor == "" {
+	if q.params.Cursor == "" { // otherwise a further page of the list
 		s.offered = nil
 	}
 	for _, tool := range a.Tools {
-		description := tool.Description
-		if description == "" {
-			description = "call " + tool.Name
-		}
+		description := cmp.Or(tool.Description, "call "+tool.Name)
 		s.offered = append(s.offered, schema.Alternative{OptionID: tool.Name, Description: description})
 	}
+	return nil, nil
 }
 
 func (s *Session) trace(id string, q *question, result jsontext.Value, failure string) ([]byte, error) {
 	s.number++
 	number := s.number
-	v := Invocation{
-		TraceID: s.traceID(id, q), AgentID: s.AgentID, CardID: s.CardID, Time: q.at, SessionID: s.SessionID,
-		Server: s.Server, Tool: q.params.Name, Arguments: q.params.Arguments, Result: result, Failure: failure,
-		SequenceNumber: &number,
-	}
-	v.Alternatives, v.Selected = s.alternatives(q.params.Name), q.params.Name
-	return v.Trace()
-}
-
-// alternatives returns the tools that the server offered. It returns nil where the called tool
-// is not among them, or where there are more than a decision may have.
-func (s *Session) alternatives(called string) []schema.Alternative {
-	if len(s.offered) > schema.MaxAlternatives {
-		return nil
-	}
-	for i := range s.offered {
-		if s.offered[i].OptionID == called {
-			return s.offered
-		}
-	}
-	return nil
-}
-
-// traceID depends on the call alone, so the same transcript makes the same traces.
-func (s *Session) traceID(id string, q *question) string {
+	// The id depends on the call alone, so the same transcript makes the same traces.
 	sum := sha256.New()
 	for _, part := range []string{s.AgentID, s.SessionID, q.at.UTC().Format(time.RFC3339Nano), id, q.params.Name, string(q.params.Arguments)} {
 		fmt.Fprintf(sum, "%d:%s", len(part), part)
 	}
-	return "mcp-" + hex.EncodeToString(sum.Sum(nil)[:16])
+	v := Invocation{
+		TraceID: "mcp-" + hex.EncodeToString(sum.Sum(nil)[:16]), AgentID: s.AgentID, CardID: s.CardID, Time: q.at, SessionID: s.SessionID,
+		Server: s.Server, Tool: q.params.Name, Arguments: q.params.Arguments, Result: result, Failure: failure,
+		SequenceNumber: &number, Selected: q.params.Name,
+	}
+	// The alternatives are the tools that the server offered, if the called one is among them and
+	// a decision may have so many.
+	called := func(a schema.Alternative) bool { return a.OptionID == q.params.Name }
+	if len(s.offered) <= schema.MaxAlternatives && slices.ContainsFunc(s.offered, called) {
+		v.Alternatives = s.offered
+	}
+	return v.Trace()
 }
 
 // End ends the session. It returns the traces of the calls without an answer, in the order in

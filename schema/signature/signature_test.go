@@ -54,7 +54,7 @@ func TestKnownAnswer(t *testing.T) {
 	}
 }
 
-func TestSignatureIsNoPartOfWhatIsSigned(t *testing.T) {
+func TestSignedFormExcludesTheSignature(t *testing.T) {
 	s, err := Sign([]byte(known), "k1", secret(t))
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestSignatureIsNoPartOfWhatIsSigned(t *testing.T) {
 	}
 }
 
-func TestVerifySays(t *testing.T) {
+func TestVerifyErrors(t *testing.T) {
 	good, err := Sign([]byte(known), "k1", secret(t))
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestSignRefuses(t *testing.T) {
 }
 
 // Two integers with the same canonical form must not both be signable.
-func TestIntegersThatAFloatDoesNotHold(t *testing.T) {
+func TestIntegersThatAFloatCannotHold(t *testing.T) {
 	for number, signable := range map[string]bool{
 		"9007199254740992": true, "9007199254740993": false, "9007199254740994": true, "-9007199254740993": false,
 		"12345678901234567890": false, "12345678901234567000": true, "1000000000000000000000000": true,
@@ -169,7 +169,7 @@ func TestSignedFormOfTheTestData(t *testing.T) {
 	folder := filepath.Join("..", "..", "..", "shared", "conformance", "jcs")
 	inputs, err := filepath.Glob(filepath.Join(folder, "input", "*.json"))
 	if err != nil || len(inputs) == 0 {
-		t.Skipf("%s: RFC 8785's test data is not beside the repository (%v)", folder, err)
+		t.Skipf("%s: RFC 8785's test data is not next to the repository (%v)", folder, err)
 	}
 	for _, path := range inputs {
 		input, err := os.ReadFile(path)

@@ -2,11 +2,11 @@ package session
 
 import "slices"
 
-// Carry is the state that the verdict on one part passes to the next part. It includes
+// NextPart is the state that the verdict on one part passes to the next part. It includes
 // neither trace ids nor the numbers below the greatest: the agent's stored traces have those.
-// It does not include items beyond the limits in limits.go either. Lost counts these items,
+// It does not include items beyond the limits in judge.go either. Lost counts these items,
 // except answered escalations.
-type Carry struct {
+type NextPart struct {
 	Turn     *point           `json:"turn,omitempty"`
 	Number   *stamp           `json:"number,omitempty"` // the greatest
 	Open     []openEscalation `json:"open,omitempty"`
@@ -16,10 +16,10 @@ type Carry struct {
 	Lost     int64            `json:"lost,omitempty"` // escalations and decisions dropped in this part and the previous ones
 }
 
-// carry collects the state for the next part. Where not all items fit, the newest take
+// nextPart collects the state for the next part. Where not all items fit, the newest take
 // precedence.
-func (j *Judge) carry() *Carry {
-	c := &Carry{Lost: j.lost + j.escalations.lost + j.decisions.lost}
+func (j *Judge) nextPart() *NextPart {
+	c := &NextPart{Lost: j.lost + j.escalations.lost + j.decisions.lost}
 	if last := j.turns.newest; last.Known {
 		c.Turn = &last
 	}
@@ -55,7 +55,7 @@ func newest[T any](items []T, size func(*T) int) []T {
 	return kept
 }
 
-// size estimates the bytes of an item in the carry: its texts plus the maximum of the rest.
+// size estimates the bytes of an item in a NextPart: its texts plus the maximum of the rest.
 func (o *openEscalation) size() int {
 	n := 220 + len(o.ID) + len(o.Action) + len(o.TraceID)
 	for i := range o.Acts {
@@ -74,28 +74,4 @@ func (d *decision) size() int {
 		n += len(text)
 	}
 	return n
-}
-
-// resume continues from the previous part.
-func (j *Judge) resume(c *Carry) {
-	if c == nil {
-		return
-	}
-	if c.Turn != nil {
-		j.turns.newest = *c.Turn
-	}
-	if c.Number != nil {
-		j.numbers.floor = *c.Number
-	}
-	j.lost = c.Lost
-	j.escalations.open, j.escalations.closed = slices.Clone(c.Open), slices.Clone(c.Answered)
-	for i := range j.escalations.open {
-		o := &j.escalations.open[i]
-		o.Acts = slices.Clone(o.Acts)
-	}
-	for _, d := range c.Decided {
-		j.decisions.add(d)
-	}
-	j.declined = slices.Clone(c.Declined)
-	j.decisions.unread = 0 // the verdict on their own part has reported them
 }
