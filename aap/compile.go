@@ -2,11 +2,13 @@ package aap
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/plumbline/plumbline/aap/condition"
 	"github.com/plumbline/plumbline/aap/similarity"
 	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/signature"
 )
 
 // Compiled is a card prepared for judging. It is immutable and may be shared between
@@ -60,7 +62,17 @@ func Register(raw []byte, trusted ...schema.Key) (*Compiled, error) {
 			faults = append(faults, schema.Fault{Pointer: c.conditionPointer(i), Message: err.Error()})
 		}
 	}
-	if faults = append(faults, c.findSigner(trusted)...); len(faults) > 0 {
+	if card.Signature != nil {
+		// The author of a card also chooses the card's own keys: a signature by these alone shows
+		// that the card is unchanged but not who made it.
+		key, err := signature.Find(card.Raw, *card.Signature, slices.Concat(trusted, card.Keys))
+		if err != nil {
+			faults = append(faults, schema.Fault{Pointer: "/signature", Message: err.Error()})
+		}
+		c.SignedBy = &key
+		c.SelfSigned = !slices.ContainsFunc(trusted, func(k schema.Key) bool { return k.PublicKey.Equal(key.PublicKey) })
+	}
+	if len(faults) > 0 {
 		return nil, &schema.Refusal{Reason: schema.ReasonInvalidCard, Faults: faults}
 	}
 	return c, nil

@@ -2,28 +2,11 @@ package aap
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/plumbline/plumbline/schema"
 	"github.com/plumbline/plumbline/schema/signature"
 )
-
-// findSigner finds the key that the card is signed with. A signature that does not verify is a
-// fault. The author of a card also chooses the card's own keys: a signature by these alone
-// shows that the card is unchanged but not who made it.
-func (c *Compiled) findSigner(trusted []schema.Key) []schema.Fault {
-	if c.Card.Signature == nil {
-		return nil
-	}
-	key, err := signature.Find(c.Card.Raw, *c.Card.Signature, slices.Concat(trusted, c.Card.Keys))
-	if err != nil {
-		return []schema.Fault{{Pointer: "/signature", Message: err.Error()}}
-	}
-	c.SignedBy = &key
-	c.SelfSigned = !slices.ContainsFunc(trusted, func(k schema.Key) bool { return k.PublicKey.Equal(key.PublicKey) })
-	return nil
-}
 
 // checkSignature checks a trace against the keys and the commitment of its card (AAP section
 // 9.3). A signature that does not verify is a finding where the card registers keys or commits

@@ -55,25 +55,15 @@ func (d *handshakeDecoder) messageType(raw []byte) MessageType {
 func (d *handshakeDecoder) message(kind MessageType, raw []byte) Handshake {
 	switch kind {
 	case MessageCardRequest:
-		m := &CardRequest{Raw: raw}
-		d.cardRequest(m)
-		return m
+		return d.cardRequest(&CardRequest{Raw: raw})
 	case MessageCardResponse:
-		m := &CardResponse{Raw: raw}
-		d.cardResponse(m)
-		return m
+		return d.cardResponse(&CardResponse{Raw: raw})
 	case MessageCoherenceCheck:
-		m := &CoherenceCheck{Raw: raw}
-		d.coherenceCheck(m)
-		return m
+		return d.coherenceCheck(&CoherenceCheck{Raw: raw})
 	case MessageCoherenceResult:
-		m := &CoherenceResult{Raw: raw}
-		d.coherenceResult(m)
-		return m
+		return d.coherenceResult(&CoherenceResult{Raw: raw})
 	case MessageTaskResult:
-		m := &TaskResult{Raw: raw}
-		d.taskResult(m)
-		return m
+		return d.taskResult(&TaskResult{Raw: raw})
 	}
 	var head CardRequest
 	d.envelope(&head.RequestID, &head.Timestamp, &head.Signature, nil)
@@ -94,7 +84,7 @@ func (d *handshakeDecoder) envelope(id *string, at *time.Time, s **Signature, ow
 }
 
 // cardRequest reads an alignment_card_request (AAP section 6.3.1).
-func (d *handshakeDecoder) cardRequest(m *CardRequest) {
+func (d *handshakeDecoder) cardRequest(m *CardRequest) *CardRequest {
 	d.envelope(&m.RequestID, &m.Timestamp, &m.Signature, members{
 		"requester": func() { d.agent(&m.Requester) },
 		"task_context": d.optional(func() {
@@ -102,6 +92,7 @@ func (d *handshakeDecoder) cardRequest(m *CardRequest) {
 			d.taskContext(m.TaskContext)
 		}),
 	}, "requester")
+	return m
 }
 
 // agent reads the sender of a message.
@@ -121,11 +112,12 @@ func (d *handshakeDecoder) taskContext(t *TaskContext) {
 }
 
 // cardResponse reads an alignment_card_response (AAP section 6.3.2).
-func (d *handshakeDecoder) cardResponse(m *CardResponse) {
+func (d *handshakeDecoder) cardResponse(m *CardResponse) *CardResponse {
 	d.envelope(&m.RequestID, &m.Timestamp, &m.Signature, members{
 		"alignment_card": func() { d.card(m) },
 		"signed_by":      d.optional(word(d, &m.SignedBy)),
 	}, "alignment_card")
+	return m
 }
 
 // card reads the card of a response as DecodeCard does.
@@ -147,12 +139,13 @@ func (d *handshakeDecoder) card(m *CardResponse) {
 }
 
 // coherenceCheck reads a value_coherence_check (AAP section 6.3.3).
-func (d *handshakeDecoder) coherenceCheck(m *CoherenceCheck) {
+func (d *handshakeDecoder) coherenceCheck(m *CoherenceCheck) *CoherenceCheck {
 	d.envelope(&m.RequestID, &m.Timestamp, &m.Signature, members{
 		"initiator_card_id":      into(&m.InitiatorCardID, d.identifier),
 		"responder_card_id":      into(&m.ResponderCardID, d.identifier),
 		"proposed_collaboration": func() { d.collaboration(&m.Proposal) },
 	}, "initiator_card_id", "responder_card_id", "proposed_collaboration")
+	return m
 }
 
 func (d *handshakeDecoder) collaboration(c *Collaboration) {
@@ -214,13 +207,14 @@ func (d *handshakeDecoder) list(dst *[]string, most int) func() {
 }
 
 // taskResult reads a task_result (AAP section 3.2, step 6).
-func (d *handshakeDecoder) taskResult(m *TaskResult) {
+func (d *handshakeDecoder) taskResult(m *TaskResult) *TaskResult {
 	d.envelope(&m.RequestID, &m.Timestamp, &m.Signature, members{
 		"responder":       func() { d.agent(&m.Responder) },
 		"status":          choice(&d.reader, &m.Status, TaskCompleted, TaskFailed, TaskDeclined),
 		"result":          d.optional(func() { m.Result = d.opaque() }),
 		"trace_reference": func() { d.traceReference(&m.TraceReference) },
 	}, "responder", "status", "trace_reference")
+	return m
 }
 
 func (d *handshakeDecoder) traceReference(r *TraceReference) {
@@ -237,7 +231,7 @@ func (d *handshakeDecoder) traceReference(r *TraceReference) {
 
 // coherenceResult reads a coherence_result (AAP section 6.3.4). Plumbline's additional members
 // are optional.
-func (d *handshakeDecoder) coherenceResult(m *CoherenceResult) {
+func (d *handshakeDecoder) coherenceResult(m *CoherenceResult) *CoherenceResult {
 	o := &m.Outcome
 	o.Conditions, o.Reasons, o.ResolutionSteps = []string{}, []Reason{}, []ResolutionStep{}
 	d.envelope(&m.RequestID, &m.Timestamp, &m.Signature, members{
@@ -253,6 +247,7 @@ func (d *handshakeDecoder) coherenceResult(m *CoherenceResult) {
 	if d.err == nil && o.Proceed && !m.Coherence.Compatible {
 		d.faultAt("/proceed", "must not be true of agents that are not compatible")
 	}
+	return m
 }
 
 func (d *handshakeDecoder) coherence(c *Coherence) {

@@ -72,7 +72,6 @@ const (
 	WarnNearBoundary            = "near_boundary"
 	WarnLowBehavioralSimilarity = "low_behavioral_similarity"
 	WarnEscalationTimeout       = "escalation_timeout"
-	WarnInvalidExpiry           = "invalid_expiry"
 	WarnLogTrigger              = "log_trigger"
 	WarnUncomparable            = "uncomparable"
 	WarnUnparsedCondition       = "unparsed_condition"

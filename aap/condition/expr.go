@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -75,15 +76,11 @@ const (
 
 var operatorWords = [...]string{"", "==", "!=", "<", "<=", ">", ">=", "contains", "matches"}
 
-var wordOperators = func() map[string]operator {
-	m := map[string]operator{}
-	for op, word := range operatorWords {
-		if word != "" {
-			m[word] = operator(op)
-		}
-	}
-	return m
-}()
+// operatorOf returns the operator of a word or sign, and false for any other text.
+func operatorOf(word string) (operator, bool) {
+	i := slices.Index(operatorWords[equal:], word)
+	return equal + operator(i), i >= 0
+}
 
 // node is a part of an expression.
 type node interface {

@@ -118,7 +118,7 @@ func (p *parser) comparison() (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	op, ok := wordOperators[p.token.text]
+	op, ok := operatorOf(p.token.text)
 	if !ok || p.token.kind != tokenOperator && p.token.kind != tokenName {
 		return &test{field: field}, nil // the field alone
 	}
@@ -130,7 +130,7 @@ func (p *parser) comparison() (node, error) {
 
 // call reads (field, value) after the name of a function.
 func (p *parser) call(function token) (node, error) {
-	op, ok := wordOperators[function.text]
+	op, ok := operatorOf(function.text)
 	if !ok {
 		return nil, p.fail(function.at, "%s is not a function: the functions are contains and matches", function)
 	}

@@ -27,27 +27,22 @@ var specOperations = map[string]operation{
 }
 
 func (r request) trace() (*schema.Trace, error) {
-	raw, ok := r.members["trace"]
-	if !ok {
-		return nil, errors.New("trace: missing")
-	}
-	trace, err := schema.Admit("", raw)
-	if err != nil {
-		return nil, fmt.Errorf("trace: %w", err)
-	}
-	return trace, nil
+	return record(r, "trace", func(raw []byte) (*schema.Trace, error) { return schema.Admit("", raw) })
 }
 
-func (r request) card() (*schema.Card, error) {
-	raw, ok := r.members["card"]
+func (r request) card() (*schema.Card, error) { return record(r, "card", schema.DecodeCard) }
+
+// record decodes a required member.
+func record[T any](r request, name string, decode func(raw []byte) (*T, error)) (*T, error) {
+	raw, ok := r.members[name]
 	if !ok {
-		return nil, errors.New("card: missing")
+		return nil, fmt.Errorf("%s: missing", name)
 	}
-	card, err := schema.DecodeCard(raw)
+	decoded, err := decode(raw)
 	if err != nil {
-		return nil, fmt.Errorf("card: %w", err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return card, nil
+	return decoded, nil
 }
 
 func (r request) traceAndCard() (*schema.Trace, *schema.Card, error) {
