@@ -176,7 +176,13 @@ func automatic(value string, refuser, holder *side) (kin string, resolved bool, 
 		}
 	}
 	if best == nil {
-		return "", false, unstated(value, refuser, holder)
+		for _, k := range holder.kin[value] {
+			if refuser.holds(k.other) {
+				return "", false, "only the card that declares " + quote(value) + " says that " + quote(k.broader) + " subsumes " +
+					quote(k.narrower) + ": a refusal is lifted by the card that refuses, or by its principal"
+			}
+		}
+		return "", false, "no value of the refusing card subsumes " + quote(value) + " or is subsumed by it"
 	}
 	reverse := subsumption{best.narrower, best.broader}
 	if !refuser.states[reverse] && !holder.states[reverse] {
@@ -191,17 +197,6 @@ func automatic(value string, refuser, holder *side) (kin string, resolved bool, 
 		return best.other, false, pair + ", and a card's own rank does not put its value above the refusal of another"
 	}
 	return best.other, true, pair + "; " + quote(first) + " governs by hierarchy and priority"
-}
-
-// unstated explains why no subsumption was found.
-func unstated(value string, refuser, holder *side) string {
-	for _, k := range holder.kin[value] {
-		if refuser.holds(k.other) {
-			return "only the card that declares " + quote(value) + " says that " + quote(k.broader) + " subsumes " +
-				quote(k.narrower) + ": a refusal is lifted by the card that refuses, or by its principal"
-		}
-	}
-	return "no value of the refusing card subsumes " + quote(value) + " or is subsumed by it"
 }
 
 // before reports whether a ranks before b; s declares both. Priority decides where both have

@@ -79,31 +79,27 @@ func (s *State) Marshal() ([]byte, error) {
 
 // UnmarshalState reads the result of Marshal, of this version or an older one.
 func UnmarshalState(data []byte) (*State, error) {
-	s, err := unmarshalState(data)
+	var version struct {
+		V int `json:"v"`
+	}
+	var s *State
+	err := json.Unmarshal(data, &version)
+	switch {
+	case err != nil:
+	case version.V == stateVersion:
+		var w wireState
+		if err = json.Unmarshal(data, &w); err == nil {
+			s, err = w.state()
+		}
+	case version.V == 1:
+		s, err = unmarshalVersion1(data)
+	default:
+		err = fmt.Errorf("version %d, this engine reads versions 1 and %d", version.V, stateVersion)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("decode drift state: %w", err)
 	}
 	return s, nil
-}
-
-func unmarshalState(data []byte) (*State, error) {
-	var version struct {
-		V int `json:"v"`
-	}
-	if err := json.Unmarshal(data, &version); err != nil {
-		return nil, err
-	}
-	switch version.V {
-	case stateVersion:
-		var w wireState
-		if err := json.Unmarshal(data, &w); err != nil {
-			return nil, err
-		}
-		return w.state()
-	case 1:
-		return unmarshalVersion1(data)
-	}
-	return nil, fmt.Errorf("version %d, this engine reads versions 1 and %d", version.V, stateVersion)
 }
 
 func (w *wireState) state() (*State, error) {

@@ -95,7 +95,15 @@ func outside(names []string, set map[string]bool) []string {
 func coherence(mine, theirs party, task value) Coherence {
 	matched := within(mine.values, theirs.holds)
 	unmatched := append(outside(mine.values, theirs.holds), outside(theirs.values, mine.holds)...)
-	conflicts := conflictsBetween(mine, theirs)
+	conflicts := []Conflict{} // those about the initiator's values first
+	for _, name := range within(mine.values, theirs.conflicts) {
+		conflicts = append(conflicts, Conflict{name, conflictsWith, "incompatible",
+			fmt.Sprintf("Initiator's '%s' is in responder's conflicts_with", name)})
+	}
+	for _, name := range within(theirs.values, mine.conflicts) {
+		conflicts = append(conflicts, Conflict{conflictsWith, name, "incompatible",
+			fmt.Sprintf("Responder's '%s' is in initiator's conflicts_with", name)})
+	}
 	required, met := len(matched)+len(unmatched), len(matched)
 	if task.truthy() {
 		names, size := taskSet(task)
@@ -115,20 +123,6 @@ func coherence(mine, theirs party, task value) Coherence {
 		c.ProposedResolution = &Resolution{"escalate_to_principals", "Value conflict requires human decision"}
 	}
 	return c
-}
-
-// conflictsBetween lists the conflicts, those about the initiator's values first.
-func conflictsBetween(mine, theirs party) []Conflict {
-	conflicts := []Conflict{}
-	for _, name := range within(mine.values, theirs.conflicts) {
-		conflicts = append(conflicts, Conflict{name, conflictsWith, "incompatible",
-			fmt.Sprintf("Initiator's '%s' is in responder's conflicts_with", name)})
-	}
-	for _, name := range within(theirs.values, mine.conflicts) {
-		conflicts = append(conflicts, Conflict{conflictsWith, name, "incompatible",
-			fmt.Sprintf("Responder's '%s' is in initiator's conflicts_with", name)})
-	}
-	return conflicts
 }
 
 // taskSet returns the names that a task requires, and the size of the set: an element that is
