@@ -21,12 +21,13 @@ import (
 
 	"github.com/plumbline/plumbline/broker/internal/embedded"
 	"github.com/plumbline/plumbline/child"
+	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
 const childName = "broker"
 
 // ErrInUse is wrapped by the error of Start if another broker uses the directory.
-var ErrInUse = embedded.ErrInUse
+var ErrInUse = durable.ErrLocked
 
 // Config configures the broker.
 type Config struct {

@@ -74,7 +74,7 @@ func (r release) sizeMatches(path string) bool {
 	return err == nil && info.Size() == r.size
 }
 
-func (r release) install(ctx context.Context, opts Options, path string) error {
+func (r release) install(ctx context.Context, opts Options, path string) (err error) {
 	npm, err := exec.LookPath("npm")
 	if err != nil {
 		return fmt.Errorf("npm is not on PATH, and it fetches the library. Do one of these: install npm; "+
@@ -84,12 +84,12 @@ func (r release) install(ctx context.Context, opts Options, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	lock, err := awaitLock(ctx, filepath.Join(opts.CacheDir, "install.lock"))
+	lock, err := durable.Await(ctx, filepath.Join(opts.CacheDir, "install.lock"), "the installation of the engine")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Release() }() // the kernel releases it when the process ends
-	if r.sizeMatches(path) {              // another process installed it first
+	defer func() { err = errors.Join(err, lock.Release()) }()
+	if r.sizeMatches(path) { // another process installed it first
 		return nil
 	}
 	return r.fetch(ctx, npm, opts, path)

@@ -28,31 +28,11 @@ func (e *Engine) awaitPredecessor() error {
 	if _, err := os.Stat(status); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	lock, err := awaitLock(ctx, status)
+	lock, err := durable.Await(ctx, status, "") // the contents are the server's
 	if err != nil {
 		return fmt.Errorf("another ClickHouse server uses %s: %w", e.settings.Dir, err)
 	}
 	return lock.Release()
-}
-
-const lockPoll = 20 * time.Millisecond
-
-// awaitLock waits for the lock and takes it. It does not write to the file: the file status
-// belongs to the server.
-func awaitLock(ctx context.Context, path string) (*durable.Lock, error) {
-	tick := time.NewTicker(lockPoll)
-	defer tick.Stop()
-	for {
-		lock, err := durable.TryLock(path)
-		if !errors.Is(err, durable.ErrLocked) {
-			return lock, err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for the lock %s: %w", path, ctx.Err())
-		}
-	}
 }
 
 // answers is the readiness check of the child: the native port, which opens last, accepts

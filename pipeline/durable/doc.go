@@ -1,7 +1,7 @@
 // Package durable writes files that survive a loss of power. It syncs both the contents of a file
 // and the directory entry with its name before a call returns. It also has functions for such
-// files: reading plain files only, a lock that names its holder, and safe file names made from
-// untrusted text.
+// files: reading plain files only, a lock that names its holder (the only file lock of this
+// repository), and safe file names made from untrusted text.
 //
 // It knows nothing of what it writes. It relies on the file system to honour fsync. A disk that
 // acknowledges a flush without writing breaks every guarantee made here.

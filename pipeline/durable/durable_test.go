@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -14,7 +15,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
-func TestWriteFileReplacesWhole(t *testing.T) {
+func TestWriteFileReplacesTheWholeFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bundle.tar.gz")
 	for _, content := range []string{"first, and longer", "second"} {
 		if err := durable.WriteFile(path, []byte(content), 0o640); err != nil {
@@ -50,7 +51,7 @@ func TestWriteFileLeavesNothingBehindOnFailure(t *testing.T) {
 	onlyFile(t, path)
 }
 
-func TestRemoveStagedLeavesTheRest(t *testing.T) {
+func TestRemoveStagedKeepsOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
 	if err := durable.RemoveStaged(filepath.Join(dir, "no directory", "file")); err != nil {
@@ -144,6 +145,33 @@ func TestLockNamesItsHolder(t *testing.T) {
 	}
 }
 
+// Await waits for the lock until its holder releases it or the context ends. With an empty holder
+// it changes nothing in the file.
+func TestAwaitWaitsForTheLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	lock, err := durable.Acquire(path, "the first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := durable.Await(ended, path, ""); !errors.Is(err, durable.ErrLocked) || !errors.Is(err, context.Canceled) {
+		t.Errorf("with an ended context: %v, want ErrLocked and Canceled", err)
+	}
+	released := make(chan error, 1)
+	go func() { released <- lock.Release() }()
+	second, err := durable.Await(t.Context(), path, "")
+	if err := errors.Join(err, <-released); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || !strings.HasSuffix(string(text), ", the first\n") {
+		t.Errorf("the file holds %q, error %v", text, err)
+	}
+	if err := second.Release(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // lockHolder is the variable that makes the test binary a process that holds a lock until it is
 // killed.
 const lockHolder = "PLUMBLINE_TEST_LOCK"
@@ -165,7 +193,7 @@ func holdLock(path string) {
 	select {}
 }
 
-func TestLockDiesWithItsProcess(t *testing.T) {
+func TestLockIsReleasedWhenItsProcessEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), lockHolder+"="+path)
@@ -214,7 +242,7 @@ func checkSafe(t interface{ Errorf(string, ...any) }, text string) {
 	}
 }
 
-func TestSafeNameKeepsTextsApart(t *testing.T) {
+func TestSafeNamesOfDifferentTextsDiffer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.String().Draw(t, "a"), rapid.String().Draw(t, "b")
 		if (a == b) != (durable.SafeName(a) == durable.SafeName(b)) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // WriteFile writes data to path, completely or not at all: a reader sees the previous file or the
@@ -57,7 +58,7 @@ func RemoveStaged(path string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("remove what is left of writing %s: %w", path, err)
+		return fmt.Errorf("remove the unfinished files of %s: %w", path, err)
 	}
 	return nil
 }
@@ -113,9 +114,9 @@ func MkdirAll(path string, mode fs.FileMode) error {
 	case err == nil && info.IsDir():
 		return nil
 	case err == nil:
-		return fmt.Errorf("make directory %s: a file is in its place", path)
+		return fmt.Errorf("create directory %s: a file has this name", path)
 	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("make directory: %w", err)
+		return fmt.Errorf("create directory: %w", err)
 	}
 	parent := filepath.Dir(filepath.Clean(path))
 	if err := MkdirAll(parent, mode); err != nil {
@@ -123,7 +124,7 @@ func MkdirAll(path string, mode fs.FileMode) error {
 	}
 	// Another process may have created it meanwhile, and may not have synced it yet.
 	if err := os.Mkdir(path, mode); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("make directory: %w", err)
+		return fmt.Errorf("create directory: %w", err)
 	}
 	return syncDir(parent)
 }
@@ -152,4 +153,15 @@ func removeIfThere(path string) error {
 		return err
 	}
 	return nil
+}
+
+// Space returns how many bytes of the directory's disk are free for this process, and the size of
+// the disk.
+func Space(dir string) (free, whole int64, err error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return 0, 0, fmt.Errorf("read the free space of %s: %w", dir, err)
+	}
+	block := int64(s.Bsize)                                      // of other types on other systems
+	return int64(s.Bavail) * block, int64(s.Blocks) * block, nil // numbers of blocks
 }

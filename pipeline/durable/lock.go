@@ -1,16 +1,18 @@
 package durable
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// ErrLocked is wrapped by the errors of Acquire and TryLock if another process holds the lock.
+// ErrLocked is wrapped by Acquire's error if another process holds the lock.
 var ErrLocked = errors.New("in use by another process")
 
 // Lock is the exclusive use of a directory. The kernel releases it when its process ends, for any
@@ -20,44 +22,60 @@ type Lock struct {
 }
 
 // Acquire locks the file path for this process, and creates it if necessary. It writes the holder
-// into the file: "pid 123, verifier". It does not wait. The file is never removed, because then
-// two processes could lock two files with the same name.
+// into the file: "pid 123, verifier". With an empty holder it leaves the contents unchanged, which
+// belong to another program. It does not wait. The file is never removed, because then two
+// processes could lock two files with the same name.
 func Acquire(path, holder string) (*Lock, error) {
-	lock, err := TryLock(path)
-	if errors.Is(err, ErrLocked) {
-		other := "holder unknown"
-		if text, readErr := os.ReadFile(path); readErr == nil && len(text) > 0 {
-			other = strings.TrimSpace(string(text))
-		}
-		return nil, fmt.Errorf("%s is %w (%s): stop that one, or use another directory", filepath.Dir(path), ErrLocked, other)
-	}
-	if err != nil {
-		return nil, err
-	}
-	line := fmt.Sprintf("pid %d, %s\n", os.Getpid(), holder)
-	err = lock.file.Truncate(0)
-	if err == nil {
-		_, err = lock.file.WriteAt([]byte(line), 0)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), lock.file.Close())
-	}
-	return lock, nil
-}
-
-// TryLock is Acquire for a file of another program: it does not write to the file.
-func TryLock(path string) (*Lock, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
 	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			err = ErrLocked
-		}
+		return nil, errors.Join(lockError(path, err), file.Close())
+	}
+	if holder == "" {
+		return &Lock{file: file}, nil
+	}
+	line := fmt.Sprintf("pid %d, %s\n", os.Getpid(), holder)
+	err = file.Truncate(0)
+	if err == nil {
+		_, err = file.WriteAt([]byte(line), 0)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
 	}
 	return &Lock{file: file}, nil
+}
+
+// lockPoll is how often Await tries. The kernel's own wait could not be ended by a context.
+const lockPoll = 20 * time.Millisecond
+
+// Await is Acquire, but it waits while another process holds the lock, until ctx ends.
+func Await(ctx context.Context, path, holder string) (*Lock, error) {
+	tick := time.NewTicker(lockPoll)
+	defer tick.Stop()
+	for {
+		lock, err := Acquire(path, holder)
+		if !errors.Is(err, ErrLocked) {
+			return lock, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w (%w)", err, ctx.Err())
+		}
+	}
+}
+
+func lockError(path string, err error) error {
+	if !errors.Is(err, unix.EWOULDBLOCK) {
+		return fmt.Errorf("lock %s: %w", path, err)
+	}
+	holder := "holder unknown"
+	if text, readErr := os.ReadFile(path); readErr == nil && len(text) > 0 {
+		holder = strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", ", ")
+	}
+	return fmt.Errorf("%s is %w (%s): stop that process, or use another directory", filepath.Dir(path), ErrLocked, holder)
 }
 
 // Release releases the lock.

@@ -11,7 +11,7 @@ import (
 
 // A loss of power does not undo a completed call of this package. The same work done with package
 // os is lost, which shows that the test can detect a loss.
-func TestALossOfPowerTakesNothing(t *testing.T) {
+func TestSyncedFilesSurviveALossOfPower(t *testing.T) {
 	disk := durabletest.New(t, filepath.Join(t.TempDir(), "disk"), 32)
 	at := func(name string) string { return filepath.Join(disk.Dir, name) }
 	must := func(errs ...error) {

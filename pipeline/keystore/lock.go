@@ -13,10 +13,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
-const (
-	lockWait = 10 * time.Second // the lock is never held for longer than a few writes take
-	lockPoll = 20 * time.Millisecond
-)
+// lockWait is long: the lock is never held for longer than a few writes take.
+const lockWait = 10 * time.Second
 
 // locked runs do while it holds the directory's lock, and creates the directory. A directory that
 // is not writable, such as a mounted secret, needs no lock: its key and list are read, and a call
@@ -26,7 +24,9 @@ func (s Slot) locked(ctx context.Context, do func() (*Opened, error)) (o *Opened
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("directory of keys: %w", err)
 	}
-	lock, err := acquire(ctx, filepath.Join(dir, lockName))
+	waiting, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	lock, err := durable.Await(waiting, filepath.Join(dir, lockName), "keys")
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
 		return do()
 	}
@@ -35,22 +35,4 @@ func (s Slot) locked(ctx context.Context, do func() (*Opened, error)) (o *Opened
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
 	return do()
-}
-
-func acquire(ctx context.Context, path string) (*durable.Lock, error) {
-	ctx, cancel := context.WithTimeout(ctx, lockWait)
-	defer cancel()
-	tick := time.NewTicker(lockPoll)
-	defer tick.Stop()
-	for {
-		lock, err := durable.Acquire(path, "keys")
-		if !errors.Is(err, durable.ErrLocked) {
-			return lock, err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil, err
-		}
-	}
 }

@@ -19,6 +19,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"golang.org/x/crypto/bcrypt"
+
+	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
 const (
@@ -36,7 +38,7 @@ type Server struct {
 	options *server.Options
 	dir     string
 	log     *slog.Logger
-	lock    *Lock
+	lock    *durable.Lock
 	failed  atomic.Bool // the store could not write
 }
 
