@@ -19,6 +19,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
+// minutes is how long a step may take with many agents.
+const minutes = time.Hour
+
 var manyAgents = flag.Int("agents", 0, "agents of TestMemoryOfManyAgents, each with a card of its own; 0 leaves it out")
 
 // TestMemoryOfManyAgents measures the resident memory of services that know the cards of many
@@ -39,17 +42,14 @@ func TestMemoryOfManyAgents(t *testing.T) {
 	begin := func(name string) *service {
 		began := time.Now()
 		service := s.service(name)
-		patiently(t, func() bool {
-			answer, err := http.Get("http://" + service.address + "/readyz")
-			return err == nil && answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
-		})
+		pipelinetest.AwaitWithin(t, minutes, name+" to be ready", service.ready)
 		t.Logf("%s ready after %s", name, time.Since(began).Round(time.Second/10))
 		return service
 	}
 	s.ingest = begin("ingest")
 	s.verifier = begin("verifier")
 	began := time.Now()
-	patiently(t, func() bool {
+	pipelinetest.AwaitWithin(t, minutes, "a row for every card", func() bool {
 		return strings.Contains(metricsOf(t, s.verifier), `plumbline_backlog_messages{consumer="cards",stage="verifier"} 0`)
 	})
 	t.Logf("every card a row %s later", time.Since(began).Round(time.Second/10))
@@ -70,7 +70,7 @@ func TestMemoryOfManyAgents(t *testing.T) {
 		last = max(last, outcomes[i].Sequence)
 	}
 	published := time.Since(began)
-	patiently(t, func() bool {
+	pipelinetest.AwaitWithin(t, minutes, "every trace judged", func() bool {
 		progress, err := s.client.ConsumerProgress(t.Context(), stream.Traces, stream.VerifierConsumer)
 		return err == nil && progress.AckFloor >= last
 	})
@@ -123,20 +123,7 @@ func (s *site) resident(when string) {
 	}
 }
 
-// patiently polls until holds returns true: with many agents that may take minutes.
-func patiently(t testing.TB, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-t.Context().Done():
-			t.Fatal(t.Context().Err())
-		}
-	}
-}
-
+// metricsOf returns the metrics of a service.
 func metricsOf(t testing.TB, s *service) string {
 	t.Helper()
 	answer, err := http.Get("http://" + s.address + "/metrics")

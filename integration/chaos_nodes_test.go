@@ -83,11 +83,11 @@ func (s *site) stopNodes(*rand.Rand) {
 		n := victim()
 		s.t.Logf("stopping %s", n.name)
 		began := time.Now()
-		goOn, err := n.stop()
+		resume, err := n.stop()
 		s.check(err)
 		s.awaitMore("a node is stopped")
 		time.Sleep(stoppedFor - time.Since(began))
-		s.check(goOn())
+		s.check(resume())
 		s.nodes.awaitCurrent()
 	}
 }

@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -127,7 +128,7 @@ func (c *scenario) run(t *testing.T, result *result) {
 	result.acknowledged = distinct(s.publisher.acked)
 	switch complaints := walker.text.String(); {
 	case c.control && result.seen.Lost == 0:
-		t.Errorf("nothing is lost with the mechanism switched off: the check shows nothing")
+		t.Errorf("nothing is lost although the mechanism is switched off: the check proves nothing")
 	case !c.control && complaints != "":
 		t.Error(complaints)
 	}
@@ -143,27 +144,12 @@ func (c *scenario) run(t *testing.T, result *result) {
 func (s *site) plan(c *scenario, seed uint64) *fleet.Fleet {
 	s.t.Helper()
 	planned := fleet.New(fleet.Config{
-		Seed: seed, Agents: orDefault(c.agents, 40), Traces: orDefault(c.traces, 3000), Start: time.Now().UTC(),
+		Seed: seed, Agents: cmp.Or(c.agents, 40), Traces: cmp.Or(c.traces, 3000), Start: time.Now().UTC(),
 	})
 	planted := planned.Planted()
-	for _, card := range planned.Cards() {
-		s.publisher.register(card.Raw)
-	}
-	for _, cardID := range planted.Revoked {
-		s.publisher.revoke(cardID)
-	}
-	for line := range planned.Lines() {
-		s.lines = append(s.lines, line.Raw)
-	}
+	s.lines = s.prepare(planned)
 	s.expected = expectation{traces: planted.Stored, sessions: planted.Sessions, points: planted.Stored, alerts: len(planted.Drift)}
 	return planned
-}
-
-func orDefault(n, otherwise int) int {
-	if n == 0 {
-		return otherwise
-	}
-	return n
 }
 
 // strikeWhilePublishing returns when the fault is undone and every line has its answer.
@@ -323,17 +309,17 @@ func (s *site) awaitUp() {
 	}()
 	for _, service := range s.services() {
 		pipelinetest.Await(s.t, service.name+" to be ready again", func() bool {
-			s.startAgain(service)
+			s.startIfEnded(service)
 			return service.ready()
 		})
 	}
 	s.await("the engine to answer", func(c store.Counts) bool { return c.Traces > 0 })
 }
 
-// startAgain restarts a service that has ended.
-func (s *site) startAgain(service *service) {
+// startIfEnded restarts a service that has ended.
+func (s *site) startIfEnded(service *service) {
 	if service.ended() {
-		s.t.Logf("%s has ended (%s) and is started again", service.name, service.cmd.ProcessState)
+		s.t.Logf("%s has ended (%s) and is restarted", service.name, service.cmd.ProcessState)
 		s.check(service.start())
 	}
 }
@@ -352,7 +338,7 @@ func (s *site) supervised(wait func()) {
 			case <-tick.C:
 			}
 			for _, service := range s.services() {
-				s.startAgain(service)
+				s.startIfEnded(service)
 			}
 		}
 	}()

@@ -87,7 +87,7 @@ func TestComposeServices(t *testing.T) {
 	s.publisher.publish([][]byte{trace("tr-1", "s", 1), trace("tr-2", "s", 2), trace("tr-3", "s", 3)}, nil)
 	s.publisher.end("a", "s")
 	s.await("the traces in a bundle", func(c store.Counts) bool { return c.Traces == 3 && c.Bundles == 1 })
-	if seen := s.walk(s.publisher.acked); seen.Traces != 3 || seen.Sealed != 3 || seen.Points != 3 {
+	if seen := s.checkAtRest(s.publisher.acked); seen.Traces != 3 || seen.Sealed != 3 || seen.Points != 3 {
 		t.Errorf("seen %+v", seen)
 	}
 	for _, service := range s.services() {

@@ -43,14 +43,12 @@ func TestServicesDrain(t *testing.T) {
 	}
 	s.await("all traces", func(c store.Counts) bool { return c.Traces >= traces })
 	s.await("all bundles", func(c store.Counts) bool { return c.Bundles >= agents*sessions })
-	seen := s.walk(s.publisher.acked)
+	seen := s.checkAtRest(s.publisher.acked)
 	if seen.Traces != traces || seen.Points != traces || seen.Sealed != traces || seen.Bundles != agents*sessions ||
 		seen.Copies != 0 || seen.Repeated != 0 || seen.DeadLetters != 0 {
 		t.Errorf("seen %+v", seen)
 	}
-	for _, service := range s.services() {
-		service.terminate()
-	}
+	s.terminate()
 }
 
 // replace drains a service and restarts it.

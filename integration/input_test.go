@@ -17,7 +17,7 @@ import (
 )
 
 // An invalid line is refused with its line and pointer; the lines around it are stored.
-func TestBrokenLinesAreRefusedAlone(t *testing.T) {
+func TestBrokenLinesDoNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.publisher.register(pipelinetest.Card("ac", "a"))
@@ -54,7 +54,7 @@ func TestBrokenLinesAreRefusedAlone(t *testing.T) {
 	}
 	good := len(lines) - len(broken)
 	s.await("the good lines", func(c store.Counts) bool { return int(c.Traces) >= good && int(c.DeadLetters) >= len(broken) })
-	if seen := s.walk(s.publisher.acked); seen.Traces != good {
+	if seen := s.checkAtRest(s.publisher.acked); seen.Traces != good {
 		t.Errorf("seen %+v", seen)
 	}
 }
@@ -66,7 +66,7 @@ func TestUnknownCard(t *testing.T) {
 	late := pipelinetest.Trace("tr-late", "a", "ac-late", "s", "2026-02-01T00:00:00Z", "pay")
 	s.publisher.publish([][]byte{late.Data}, nil)
 	s.await("the trace, not judged", func(c store.Counts) bool { return c.Traces == 1 && c.CardUnknown == 1 })
-	if seen := s.walk(s.publisher.acked); seen.Unjudged != 1 {
+	if seen := s.checkAtRest(s.publisher.acked); seen.Unjudged != 1 {
 		t.Errorf("seen %+v", seen)
 	}
 	s.publisher.register(pipelinetest.Card("ac-late", "a"))
@@ -77,7 +77,7 @@ func TestUnknownCard(t *testing.T) {
 	}
 	s.publisher.end("a", "s")
 	s.await("the bundle", func(c store.Counts) bool { return c.Bundles == 1 })
-	if seen := s.walk(s.publisher.acked); seen.Unjudged != 0 || seen.Sealed != 1 {
+	if seen := s.checkAtRest(s.publisher.acked); seen.Unjudged != 0 || seen.Sealed != 1 {
 		t.Errorf("seen %+v", seen)
 	}
 }
@@ -100,7 +100,7 @@ func TestHostileNames(t *testing.T) {
 		s.publisher.end("agent "+name, name)
 	}
 	s.await("a bundle each", func(c store.Counts) bool { return int(c.Bundles) == len(names) })
-	if seen := s.walk(s.publisher.acked); seen.Sealed != len(names) || seen.Sessions != len(names) {
+	if seen := s.checkAtRest(s.publisher.acked); seen.Sealed != len(names) || seen.Sessions != len(names) {
 		t.Errorf("seen %+v", seen)
 	}
 	bundles, err := s.store.Bundles(t.Context(), "", "")
@@ -162,7 +162,7 @@ func TestForeignAgentOnASubject(t *testing.T) {
 	if rows[0][0] != schema.ReasonForeignAgent || rows[0][1] != "b" || rows[0][2] != foreign.Digest.String() {
 		t.Errorf("the dead letter is %v", rows)
 	}
-	if seen := s.walk([]schema.Digest{own.Digest, foreign.Digest}); seen.Traces != 1 || seen.DeadLetters != 1 {
+	if seen := s.checkAtRest([]schema.Digest{own.Digest, foreign.Digest}); seen.Traces != 1 || seen.DeadLetters != 1 {
 		t.Errorf("seen %+v", seen)
 	}
 }
@@ -192,7 +192,7 @@ func TestFutureTraceDoesNotBlindDrift(t *testing.T) {
 	}
 	s.publisher.publish(lines, nil)
 	s.await("the alert", func(c store.Counts) bool { return c.DriftAlerts == 1 })
-	if seen := s.walk(s.publisher.acked); seen.Points != len(lines) || seen.Late != 0 || seen.Alerts != 1 {
+	if seen := s.checkAtRest(s.publisher.acked); seen.Points != len(lines) || seen.Late != 0 || seen.Alerts != 1 {
 		t.Errorf("seen %+v", seen)
 	}
 }
@@ -229,7 +229,7 @@ func TestOddTracesAreJudged(t *testing.T) {
 	}
 	s.publisher.end("a", "s")
 	s.await("all verdicts and the bundle", func(c store.Counts) bool { return int(c.Verdicts) == len(lines) && c.Bundles == 1 })
-	if seen := s.walk(s.publisher.acked); seen.Traces != len(lines) || seen.Unjudged != 0 || seen.Sealed != len(lines) {
+	if seen := s.checkAtRest(s.publisher.acked); seen.Traces != len(lines) || seen.Unjudged != 0 || seen.Sealed != len(lines) {
 		t.Errorf("seen %+v", seen)
 	}
 }

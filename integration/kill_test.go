@@ -67,8 +67,8 @@ func (s *site) publishUnderFaults(lines [][]byte, faults []fault, published func
 	}
 }
 
-// settle waits until everything is stored and sealed, and ends the services.
-func (s *site) settle(traces, bundles int) {
+// awaitSealed waits until everything is stored and sealed.
+func (s *site) awaitSealed(traces, bundles int) {
 	s.t.Helper()
 	s.await("all traces", func(c store.Counts) bool { return c.Traces >= uint64(traces) })
 	s.await("all bundles", func(c store.Counts) bool { return c.Bundles >= uint64(bundles) })
@@ -101,8 +101,8 @@ func TestCorpusSurvivesKills(t *testing.T) {
 			line++
 		}
 	})
-	s.settle(len(lines), len(last))
-	seen := s.walk(s.publisher.acked)
+	s.awaitSealed(len(lines), len(last))
+	seen := s.checkAtRest(s.publisher.acked)
 	if seen.Traces != 8039 || seen.Sessions != 550 || seen.Bundles != 550 || seen.Sealed != 8039 ||
 		seen.DeadLetters != 0 || seen.Unjudged != 0 || seen.Late != 0 || seen.Points != 8039 {
 		t.Errorf("seen %+v", seen)
@@ -113,9 +113,7 @@ func TestCorpusSurvivesKills(t *testing.T) {
 	}
 	corpus.CheckViolations(t, found)
 	t.Logf("seen %+v", seen)
-	for _, service := range s.services() {
-		service.terminate()
-	}
+	s.terminate()
 }
 
 func TestFleetSurvivesKills(t *testing.T) {
@@ -124,26 +122,29 @@ func TestFleetSurvivesKills(t *testing.T) {
 	planned := fleet.New(fleet.Config{Seed: 2, Agents: 40, Traces: 3000 * *kills, Start: time.Now().UTC()})
 	s.deliver(planned, slices.Repeat(s.faults(), *kills))
 	s.compare(planned)
-	for _, service := range s.services() {
-		service.terminate()
+	s.terminate()
+}
+
+// prepare registers and revokes the cards of a fleet and returns its lines.
+func (s *site) prepare(planned *fleet.Fleet) (lines [][]byte) {
+	s.t.Helper()
+	for _, card := range planned.Cards() {
+		s.publisher.register(card.Raw)
 	}
+	for _, cardID := range planned.Planted().Revoked {
+		s.publisher.revoke(cardID)
+	}
+	for line := range planned.Lines() {
+		lines = append(lines, line.Raw)
+	}
+	return lines
 }
 
 // deliver publishes a fleet under faults and waits until everything is sealed.
 func (s *site) deliver(planned *fleet.Fleet, faults []fault) {
 	s.t.Helper()
 	planted := planned.Planted()
-	for _, card := range planned.Cards() {
-		s.publisher.register(card.Raw)
-	}
-	for _, cardID := range planted.Revoked {
-		s.publisher.revoke(cardID)
-	}
-	var lines [][]byte
-	for line := range planned.Lines() {
-		lines = append(lines, line.Raw)
-	}
-	refused := 0
+	lines, refused := s.prepare(planned), 0
 	s.publishUnderFaults(lines, faults, func(outcomes []outcome) {
 		for _, o := range outcomes {
 			if o.Status == "refused" {
@@ -154,18 +155,14 @@ func (s *site) deliver(planned *fleet.Fleet, faults []fault) {
 	if refused != len(planted.Refused) {
 		s.t.Errorf("%d lines were refused, %d are planted", refused, len(planted.Refused))
 	}
-	s.settle(planted.Stored, planted.Sessions)
+	s.awaitSealed(planted.Stored, planted.Sessions)
 }
 
 // compare checks the invariants, and requires that what is found is what was planted.
 func (s *site) compare(planned *fleet.Fleet) checker.Seen {
 	t, planted := s.t, planned.Planted()
 	t.Helper()
-	seen := s.walk(s.publisher.acked)
-	if seen.Traces != planted.Stored || seen.Sessions != planted.Sessions || seen.Sealed != planted.Stored ||
-		seen.Alerts != len(planted.Drift) || seen.Points != planted.Stored || seen.DeadLetters != 0 || seen.Unjudged != 0 {
-		t.Errorf("seen %+v, planted %d traces in %d sessions and %d drifts", seen, planted.Stored, planted.Sessions, len(planted.Drift))
-	}
+	seen := s.compareCounts(planned)
 	found, err := s.store.Violations(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -175,6 +172,17 @@ func (s *site) compare(planned *fleet.Fleet) checker.Seen {
 		t.Fatal(err)
 	}
 	comparePlanted(t, found, planted.Findings)
+	return seen
+}
+
+// compareCounts checks the invariants, and requires the counts of what was planted.
+func (s *site) compareCounts(planned *fleet.Fleet) checker.Seen {
+	s.t.Helper()
+	seen, planted := s.checkAtRest(s.publisher.acked), planned.Planted()
+	if seen.Traces != planted.Stored || seen.Sessions != planted.Sessions || seen.Sealed != planted.Stored ||
+		seen.Alerts != len(planted.Drift) || seen.Points != planted.Stored || seen.DeadLetters != 0 || seen.Unjudged != 0 {
+		s.t.Errorf("seen %+v, planted %d traces in %d sessions and %d drifts", seen, planted.Stored, planted.Sessions, len(planted.Drift))
+	}
 	return seen
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// TestNodesAreLeft disables nodes under a publisher in every way, without services and
+// TestPublisherLeavesUnavailableNodes disables nodes under a publisher in every way, without services and
 // database. Each time the publisher must publish again while the node is still unavailable.
-func TestNodesAreLeft(t *testing.T) {
+func TestPublisherLeavesUnavailableNodes(t *testing.T) {
 	if !*chaos {
 		t.Skip("it takes a minute: run it with -chaos")
 	}

@@ -220,7 +220,7 @@ func (c *cluster) entry(name string) (entry *node) {
 }
 
 // stop suspends a node; its connections stay open. The returned function resumes it.
-func (n *node) stop() (goOn func() error, err error) {
+func (n *node) stop() (resume func() error, err error) {
 	pid := n.cmd.Process.Pid
 	return func() error { return syscall.Kill(pid, syscall.SIGCONT) }, syscall.Kill(pid, syscall.SIGSTOP)
 }

@@ -63,9 +63,6 @@ func TestFleetOnShards(t *testing.T) {
 		}
 	}
 	t.Logf("seen %+v", got)
-	for _, s := range []*site{one, two} {
-		for _, service := range s.services() {
-			service.terminate()
-		}
-	}
+	one.terminate()
+	two.terminate()
 }

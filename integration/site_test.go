@@ -171,6 +171,14 @@ func (s *site) services() []*service {
 	return []*service{s.ingest, s.verifier, s.drift, s.exporter}
 }
 
+// terminate sends SIGTERM to the services and requires a clean end of each.
+func (s *site) terminate() {
+	s.t.Helper()
+	for _, service := range s.services() {
+		service.terminate()
+	}
+}
+
 func (s *site) check(err error) {
 	if err != nil {
 		s.t.Error(err)
@@ -225,8 +233,8 @@ func (s *site) key() ed25519.PublicKey {
 	return key.Public().(ed25519.PublicKey)
 }
 
-// walk waits until there is no work left and checks the invariants.
-func (s *site) walk(acked []schema.Digest) checker.Seen {
+// checkAtRest waits until there is no work left and checks the invariants.
+func (s *site) checkAtRest(acked []schema.Digest) checker.Seen {
 	s.t.Helper()
 	checker.AwaitRest(s.t, s.client)
 	return checker.Check(s.t, s.site(), acked)

@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -188,7 +189,7 @@ func (s *site) goroutines() map[string]int {
 	for range 20 {
 		for _, service := range s.services() {
 			n := int(metric(s.t, service, "go_goroutines"))
-			fewest[service.name] = min(n, orDefault(fewest[service.name], n))
+			fewest[service.name] = min(n, cmp.Or(fewest[service.name], n))
 		}
 		time.Sleep(time.Second / 2)
 	}
@@ -287,7 +288,7 @@ func resident(t testing.TB, pid int) float64 {
 
 // Two samples a minute for an hour: a process that grows by a tenth is found to, and one
 // whose memory only goes up and down is not. The first samples are too few to say.
-func TestGrowthIsToldFromWaves(t *testing.T) {
+func TestGrowthIsDistinguishedFromWaves(t *testing.T) {
 	g := &growth{bytes: map[string][]float64{}}
 	for i := range 120 {
 		if err := g.enough(); (err == nil) != (i >= soakBlocks) {

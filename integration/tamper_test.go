@@ -130,7 +130,7 @@ func TestTamperedSessionsAreHeld(t *testing.T) {
 	s.check(s.exporter.start())
 	s.await("every session sealed", func(c store.Counts) bool { return int(c.Bundles) == len(sessions) })
 	pipelinetest.Await(t, "no session held", func() bool { return len(s.heldSessions()) == 0 })
-	if seen := s.walk(s.publisher.acked); seen.Traces != len(lines) || seen.Sealed != len(lines) || seen.Bundles != len(sessions) {
+	if seen := s.checkAtRest(s.publisher.acked); seen.Traces != len(lines) || seen.Sealed != len(lines) || seen.Bundles != len(sessions) {
 		t.Errorf("seen %+v", seen)
 	}
 	s.checkDamageIsSeen()

@@ -39,17 +39,7 @@ func TestUpgrade(t *testing.T) {
 	s := &site{t: t, place: place{dataDir: dir}, publisher: &publisher{t: t, url: "http://" + address}}
 	planned := fleet.New(fleet.Config{Seed: 16, Agents: 40, Traces: 4000, Start: time.Now().UTC()})
 	planted := planned.Planted()
-	for _, card := range planned.Cards() {
-		s.publisher.register(card.Raw)
-	}
-	for _, cardID := range planted.Revoked {
-		s.publisher.revoke(cardID)
-	}
-	var lines [][]byte
-	for line := range planned.Lines() {
-		lines = append(lines, line.Raw)
-	}
-	parts := slices.Collect(slices.Chunk(lines, chunk))
+	parts := slices.Collect(slices.Chunk(s.prepare(planned), chunk))
 	for i, part := range parts {
 		var sent func()
 		if i == len(parts)/2 {
@@ -66,13 +56,8 @@ func TestUpgrade(t *testing.T) {
 	}
 	up.awaitReady()
 	s.connect(dir)
-	s.settle(planted.Stored, planted.Sessions)
-	seen := s.walk(s.publisher.acked)
-	if seen.Traces != planted.Stored || seen.Sessions != planted.Sessions || seen.Sealed != planted.Stored || seen.Points != planted.Stored ||
-		seen.Alerts != len(planted.Drift) || seen.DeadLetters != 0 || seen.Unjudged != 0 {
-		t.Errorf("seen %+v, planted %d traces in %d sessions and %d drifts", seen, planted.Stored, planted.Sessions, len(planted.Drift))
-	}
-	t.Logf("seen %+v", seen)
+	s.awaitSealed(planted.Stored, planted.Sessions)
+	t.Logf("seen %+v", s.compareCounts(planned))
 	for _, args := range [][]string{{"check", "--deep", "--data", dir}, {"bundle", "verify", filepath.Join(dir, "bundles")}} {
 		if output, err := exec.Command(program(t, "plumbline"), args...).CombinedOutput(); err != nil {
 			t.Errorf("plumbline %s: %v\n%s", strings.Join(args, " "), err, output)

@@ -47,13 +47,13 @@ func (g *graph) demandLive(t *testing.T) {
 			there = there || covers(strings.TrimPrefix(pattern, "-"), g.short(path))
 		}
 		if !there {
-			t.Errorf("the table names %s, and no package is there: correct the table", pattern)
+			t.Errorf("the table names %s, but there is no such package: correct the table", pattern)
 		}
 	}
 	for path, e := range exempt {
 		for _, name := range e.imports {
 			if n := g.packages[path]; n == nil || !slices.Contains(n.Imports, name) {
-				t.Errorf("%s does not import %s any more (%s): take it out of the table", path, name, e.why)
+				t.Errorf("%s no longer imports %s (%s): remove it from the table", path, name, e.why)
 			}
 		}
 	}
@@ -83,16 +83,16 @@ func TestLeaksAreFound(t *testing.T) {
 		floor floor
 		want  string // the beginning of the only breach; empty for none
 	}{
-		"I/O, far down":            {floor{of: list("top"), pure: true}, "top -> mid -> low -> net/http: top must not reach net/http"},
-		"named where it begins":    {floor{of: list("..."), pure: true}, "low -> net/http: low must not reach net/http"},
-		"fmt is no I/O":            {floor{of: list("side"), pure: true}, ""},
-		"a package of ours":        {floor{of: list("top"), never: list("low")}, "top -> mid -> low: top must not reach low"},
-		"a tree":                   {floor{of: list("top"), never: list("low/...")}, "top -> mid -> low: top must not reach low"},
-		"what is not on the list":  {floor{of: list("top"), only: list("mid")}, "top -> mid -> low: top must not reach low"},
-		"all are on the list":      {floor{of: list("top"), only: list("mid", "low")}, ""},
-		"one is taken out":         {floor{of: list("...", "-top", "-mid"), never: list("low")}, ""},
-		"apart":                    {floor{of: list("mid", "low"), never: list("mid", "low")}, "mid -> low: mid must not reach low"},
-		"a name that begins alike": {floor{of: list("top"), never: list("lo/...", "mi")}, ""},
+		"I/O, far down":               {floor{of: list("top"), pure: true}, "top -> mid -> low -> net/http: top must not reach net/http"},
+		"reported where it begins":    {floor{of: list("..."), pure: true}, "low -> net/http: low must not reach net/http"},
+		"fmt is no I/O":               {floor{of: list("side"), pure: true}, ""},
+		"a package of ours":           {floor{of: list("top"), never: list("low")}, "top -> mid -> low: top must not reach low"},
+		"a tree":                      {floor{of: list("top"), never: list("low/...")}, "top -> mid -> low: top must not reach low"},
+		"a package not on the list":   {floor{of: list("top"), only: list("mid")}, "top -> mid -> low: top must not reach low"},
+		"all are on the list":         {floor{of: list("top"), only: list("mid", "low")}, ""},
+		"packages are excluded":       {floor{of: list("...", "-top", "-mid"), never: list("low")}, ""},
+		"two packages apart":          {floor{of: list("mid", "low"), never: list("mid", "low")}, "mid -> low: mid must not reach low"},
+		"a name with the same prefix": {floor{of: list("top"), never: list("lo/...", "mi")}, ""},
 	} {
 		found := g.breaches(&c.floor)
 		if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.HasPrefix(found[0], c.want)) {

@@ -33,46 +33,46 @@ var (
 
 var table = []floor{
 	// Judging and proof.
-	{of: list("schema/..."), only: list("schema/..."), why: "what the data is depends on nobody who uses it"},
+	{of: list("schema/..."), only: list("schema/..."), why: "the definition of the data does not depend on its users"},
 	{of: list("aap/..."), only: list("aap/...", "schema/..."), why: "judgement: values in, values out"},
 	{of: list("aivs/...", "-aivs/anchor/anchortest"), only: list("aivs/...", "schema/..."), why: "proof: values in, values out"},
 	{of: list("message/..."), only: list("message/...", "schema/..."), why: "judgement of messages: values in, values out"},
 	{of: list("ledger/..."), only: list("ledger/...", "schema/..."), why: "the chain: values in, values out"},
-	{of: judgement, pure: true, why: "what is judged or proved depends on the values given, on no file, connection or log"},
-	{of: judgement, never: list(nats, clickhouse, kong, prometheus, yaml), why: "judgement and proof are linked where there is no broker, no database, no command line"},
+	{of: judgement, pure: true, why: "judgement and proof depend on the values given, not on a file, connection or log"},
+	{of: judgement, never: list(nats, clickhouse, kong, prometheus, yaml), why: "judgement and proof are linked into programs without a broker, a database or a command line"},
 
 	// The client of agents' runtimes.
 	{of: list("client"), only: list("aap/...", "message/...", "schema/...", "pipeline/transport"), why: "an agent's runtime links no part of a service"},
-	{of: list("client"), never: list(nats, clickhouse, kong, prometheus, yaml), why: "an agent's runtime links what HTTP takes; NATS is asked for with client/overnats"},
+	{of: list("client"), never: list(nats, clickhouse, kong, prometheus, yaml), why: "an agent's runtime links only what HTTP needs; who wants NATS imports client/overnats"},
 	{of: list("client/overnats"), only: list("client", "aap/...", "message/...", "schema/...", "pipeline/transport", "pipeline/subject"),
-		never: list(clickhouse, kong, prometheus, yaml), why: "NATS, and nothing else, comes on top of client"},
+		never: list(clickhouse, kong, prometheus, yaml), why: "client/overnats adds only NATS to client"},
 
 	// The packages of the pipeline.
 	{of: list("pipeline/...", "-pipeline/pipelinetest/...", "-pipeline/destination/s3/s3test", "-"+stages[0], "-"+stages[1], "-"+stages[2], "-"+stages[3]),
-		never: list("child", stages, servers, top), why: "rooms know no stage, and not how servers come to run: they take addresses"},
+		never: list("child", stages, servers, top), why: "shared packages depend on no stage, and not on how servers are started: they take addresses"},
 	{of: list("pipeline/store", "pipeline/database", "pipeline/seal"), never: list(nats, "pipeline/stream", "pipeline/config", "pipeline/service", kong, prometheus, yaml),
-		why: "the tables are read where there is no broker: what a message says arrives as values"},
+		why: "the tables are read without a broker: the contents of a message arrive as values"},
 	{of: list("pipeline/events", "pipeline/keystore", "pipeline/keyfile", "pipeline/tlog", "pipeline/outbox", "pipeline/destination/...",
 		"-pipeline/destination/s3/...", "pipeline/durable", "pipeline/subject", "pipeline/transport", "pipeline/auth", "pipeline/admission", "pipeline/problem", "pipeline/obs", "pipeline/reload"),
-		never: list(nats, clickhouse, kong, "pipeline/stream", "pipeline/store", "pipeline/database", "pipeline/config", "pipeline/service"), why: "files, forms and rules: a broker and a database are other rooms' business"},
+		never: list(nats, clickhouse, kong, "pipeline/stream", "pipeline/store", "pipeline/database", "pipeline/config", "pipeline/service"), why: "files, formats and rules: other packages own the broker and the database"},
 	{of: list("pipeline/subject"), pure: true, why: "names only"},
 	{of: list("pipeline/wire"), only: list("pipeline/wire", "pipeline/subject", "ledger/...", "schema/..."), pure: true,
-		never: list(nats, clickhouse, kong, prometheus, yaml), why: "what a message says is read and written where there is no broker"},
-	{of: list("pipeline/stream"), never: list(clickhouse, kong, prometheus, "pipeline/store", "pipeline/service", "pipeline/destination/..."), why: "the broker's adapter knows no database and no command"},
+		never: list(nats, clickhouse, kong, prometheus, yaml), why: "messages are encoded and decoded without a broker"},
+	{of: list("pipeline/stream"), never: list(clickhouse, kong, prometheus, "pipeline/store", "pipeline/service", "pipeline/destination/..."), why: "the broker's adapter depends on no database and no command"},
 
 	// The stages and the packages that start them.
 	{of: stages, never: list(stages, servers, top), why: "stages meet in streams and tables; they take addresses of servers"},
-	{of: list("pipeline/...", "-pipeline/ingest/...", "-pipeline/api/..."), never: list("pipeline/api/..."), why: "the routes besides traces are mounted by ingest alone"},
+	{of: list("pipeline/...", "-pipeline/ingest/...", "-pipeline/api/..."), never: list("pipeline/api/..."), why: "only ingest mounts the routes of package api"},
 	{of: list("pipeline/ingest/...", "pipeline/api/...", "pipeline/request/...", "cmd/ingest"), never: list(clickhouse, "pipeline/store", "pipeline/database"), why: "a trace is accepted without the database, and without its client's code"},
-	{of: list("cmd/ingest", "cmd/verifier", "cmd/drift", "cmd/exporter"), never: list("machine/...", "child", servers), why: "a service takes addresses; the machine with all of them is the tool's"},
-	{of: list("broker/...", "-broker/brokertest/...", "engine/...", "-engine/enginetest/..."), never: list(stages, top), why: "servers do not know what they serve"},
-	{of: list("fleet/..."), only: list("fleet/...", "schema/..."), why: "the simulated fleet knows what an agent knows"},
+	{of: list("cmd/ingest", "cmd/verifier", "cmd/drift", "cmd/exporter"), never: list("machine/...", "child", servers), why: "a service takes addresses; only the tool starts all of them on one machine"},
+	{of: list("broker/...", "-broker/brokertest/...", "engine/...", "-engine/enginetest/..."), never: list(stages, top), why: "the servers do not depend on their clients"},
+	{of: list("fleet/..."), only: list("fleet/...", "schema/..."), why: "the simulated fleet uses only what an agent has"},
 	{of: list("child"), only: list("child"), why: "processes, and nothing else"},
 
 	// The top, and packages only for tests.
 	{of: list("...", "-cmd/...", "-integration/...", "-machine/..."), never: top, why: "only commands, and the tests of the whole, start a machine"},
-	{of: list("machine/...", "cmd/..."), never: list("cmd/...", "integration/..."), why: "commands and tests of the whole are imported by nobody"},
-	{of: list("...", "-integration/...", without(forTests)), never: forTests, why: "what gives tests their servers stays out of the product"},
+	{of: list("machine/...", "cmd/..."), never: list("cmd/...", "integration/..."), why: "no package imports commands and tests of the whole"},
+	{of: list("...", "-integration/...", without(forTests)), never: forTests, why: "the test servers are not part of the product"},
 }
 
 // An owner lists the only packages that may import something directly; others use those packages.

@@ -1,12 +1,12 @@
-// Command lint looks for faults in the packages that its arguments name: staticcheck and
-// other analysers of faults, in one binary, so that each package is loaded once. What it
-// found in a package is cached until the package or one below it changes.
+// Command lint looks for faults in the packages that its arguments name. It runs staticcheck and
+// other analysers in one binary, so each package is loaded once. Its findings in a package are
+// cached until the package or one that it imports changes.
 //
-// A finding that is right as it is gets, on the line above it, the check and a reason:
+// To ignore a finding, write the check and the reason on the line above it:
 //
-//	//lint:ignore errcheck the process is killed: it can do nothing but end
+//	//lint:ignore errcheck the process was killed: its error does not matter
 //
-// It is a module of its own, so that nothing of it comes near Plumbline's.
+// It is a separate module, so its dependencies are not Plumbline's.
 package main
 
 import (
@@ -26,22 +26,22 @@ import (
 )
 
 // Left out, with what they found here: nilerr (ten places, all of them errors that become
-// findings or answers, as in check and replay), shadow (an inner err is this house's way).
+// findings or answers, as in check and replay), shadow (an inner err is usual in this repository).
 func main() {
 	command := lintcmd.NewCommand("lint")
 	command.ParseFlags(os.Args[1:])
 	command.AddAnalyzers(staticcheck.Analyzers...) // SA: faults
-	command.AddAnalyzers(simple.Analyzers...)      // S: what is said in one call of the standard library
+	command.AddAnalyzers(simple.Analyzers...)      // S: code that one call of the standard library replaces
 	command.AddAnalyzers(stylecheck.Analyzers...)  // ST: comments of packages and names, texts of errors, names of receivers
-	command.AddAnalyzers(unused.Analyzer)          // U1000: what nothing uses
+	command.AddAnalyzers(unused.Analyzer)          // U1000: unused code
 	command.AddBareAnalyzers(
 		bodyclose.Analyzer,           // responses whose body is not closed
-		unchecked,                    // errors that nothing looks at
+		unchecked,                    // errors that are not checked
 		errorlint.NewAnalyzer(),      // errors compared without errors.Is, or wrapped without %w
 		ineffassign.Analyzer,         // values that nothing reads
-		misspelling,                  // words spelt wrong
+		misspelling,                  // misspelt words
 		nilness.Analyzer,             // nil that is certain to be followed
-		reflectvaluecompare.Analyzer, // reflect.Values compared, not what they hold
+		reflectvaluecompare.Analyzer, // reflect.Values compared instead of their contents
 		unusedwrite.Analyzer,         // writes to a copy that nothing reads
 	)
 	command.Run()

@@ -7,18 +7,18 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// unchecked is errcheck without what needs no check.
+// unchecked is errcheck without the calls that need no check.
 var unchecked = &analysis.Analyzer{
 	Name:       "errcheck",
-	Doc:        "find errors that nothing looks at\n\nA deferred Close needs no check: it follows reading. What was written is closed, and the error looked at, before the end.",
+	Doc:        "find errors that are not checked\n\nA deferred Close needs no check, because it follows reading. Files that were written are closed, and the error checked, before the function ends.",
 	ResultType: errcheck.Analyzer.ResultType,
 	Run:        findUnchecked,
 }
 
-// cannotFail are calls whose error says nothing, or reaches nobody.
+// cannotFail are calls whose error cannot happen, or could not be reported.
 var cannotFail = []string{
-	"fmt.Fprint(*os.File)", "fmt.Fprintf(*os.File)", "fmt.Fprintln(*os.File)", // standard error: there is nobody left to be told. Files are written with Write
-	"fmt.Fprint(*text/tabwriter.Writer)", "fmt.Fprintf(*text/tabwriter.Writer)", "fmt.Fprintln(*text/tabwriter.Writer)", // in memory, until Flush, whose error is looked at
+	"fmt.Fprint(*os.File)", "fmt.Fprintf(*os.File)", "fmt.Fprintln(*os.File)", // standard error: the failure could not be reported. Files are written with Write
+	"fmt.Fprint(*text/tabwriter.Writer)", "fmt.Fprintf(*text/tabwriter.Writer)", "fmt.Fprintln(*text/tabwriter.Writer)", // in memory, until Flush, whose error is checked
 	"fmt.Fprint(net/http.ResponseWriter)", "fmt.Fprintf(net/http.ResponseWriter)", // servers of tests
 	"fmt.Fprint(hash.Hash)", "fmt.Fprintf(hash.Hash)", // hashes do not fail
 }

@@ -119,7 +119,7 @@ func TestIDsDiffer(t *testing.T) {
 }
 
 // The largest entry of findings fits in a ledger.
-func TestFullestEntryOfFindingsFits(t *testing.T) {
+func TestLargestFindingsEventFits(t *testing.T) {
 	const most, longest = 1000, 100 // limits of the verifier
 	found := events.Findings{Stream: at}
 	for i := range most {

@@ -25,23 +25,23 @@ func TestClockJumps(t *testing.T) {
 		publishGaps(t, rig, session)
 		pipelinetest.Await(t, "session "+session, func() bool { return sealedRecord(t, rig, session) })
 	}
-	seal("at first", 0)
+	seal("before", 0)
 	seal("a day back", -24*time.Hour)
-	rig.Publish(t, numbered("tr-4", "at first", 4, ""))
-	requestEnd(t, rig, "at first")
-	pipelinetest.Await(t, "the second part", func() bool { return parts(t, rig, "at first") == 2 })
+	rig.Publish(t, numbered("tr-4", "before", 4, ""))
+	requestEnd(t, rig, "before")
+	pipelinetest.Await(t, "the second part", func() bool { return parts(t, rig, "before") == 2 })
 	seal("a day ahead", 24*time.Hour)
-	seal("right again", 0)
+	seal("correct", 0)
 	seal("a step back", -3*time.Second)
 
-	for session, want := range map[string]int{"open": 0, "at first": 2, "a day back": 1, "a day ahead": 1, "right again": 1, "a step back": 1} {
+	for session, want := range map[string]int{"open": 0, "before": 2, "a day back": 1, "a day ahead": 1, "correct": 1, "a step back": 1} {
 		if got := parts(t, rig, session); got != want {
 			t.Errorf("session %s has %d bundles, want %d", session, got, want)
 		}
 	}
 	pipelinetest.Await(t, "the newest row of a session", func() bool {
 		for s, err := range rig.Store.RecordedSessions(t.Context()) {
-			if err == nil && s.SessionID == "at first" {
+			if err == nil && s.SessionID == "before" {
 				return s.Bundles == 2
 			}
 		}

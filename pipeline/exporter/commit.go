@@ -12,13 +12,25 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
+// Bucket is bucket seals (stream.Bucket). It reads from the leader: a replica that lags would
+// return the plan of a part that is already sealed, and the rows after it would count as foreign.
+type Bucket interface {
+	GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error)
+	WriteAll(ctx context.Context, writes []stream.Write) (revisions []uint64, err error)
+	Put(ctx context.Context, key string, value []byte) (revision uint64, err error)
+}
+
 // commit writes the plans of a group into the bucket and places the files. Where a file's name is
 // taken, or a plan names another key, it writes a new plan.
 func (e *exporter) commit(ctx context.Context, jobs []*job) error {
 	open := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.judge == nil })
 	for len(open) > 0 {
-		if err := e.fix(ctx, open); err != nil {
-			return err
+		planned := slices.DeleteFunc(slices.Clone(open), func(j *job) bool { return j.fixed })
+		if err := e.write(ctx, planned); err != nil {
+			return fmt.Errorf("write the plans: %w", err)
+		}
+		for _, j := range planned {
+			j.fixed = true
 		}
 		if err := each(ctx, open, e.place); err != nil {
 			return err
@@ -40,7 +52,7 @@ func (e *exporter) place(_ context.Context, j *job) error {
 	in, err := seal.Compose(&j.part, j.contents, seal.Generator{Name: e.cfg.Generator, URL: e.cfg.GeneratorURL})
 	if err != nil {
 		j.failed = err
-		return nil // the session is held for it, the others go on
+		return nil // the session is held for it, the others continue
 	}
 	bundle, err := seal.Place(e.cfg.bundleDir(), &j.part, in, e.key)
 	switch {
@@ -64,18 +76,6 @@ func (e *exporter) place(_ context.Context, j *job) error {
 		return err
 	}
 	plan.KeyID, j.fixed = e.keyID, false
-	return nil
-}
-
-// fix writes the plans that are not in the bucket yet.
-func (e *exporter) fix(ctx context.Context, jobs []*job) error {
-	loose := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.fixed })
-	if err := e.write(ctx, loose); err != nil {
-		return fmt.Errorf("fix the plans: %w", err)
-	}
-	for _, j := range loose {
-		j.fixed = true
-	}
 	return nil
 }
 
@@ -105,12 +105,12 @@ func (e *exporter) write(ctx context.Context, jobs []*job) error {
 
 // finish marks the parts as sealed. All results must have been recorded before.
 func (e *exporter) finish(ctx context.Context, jobs []*job) error {
-	sealed := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.bundle == nil })
-	for _, j := range sealed {
+	jobs = placed(jobs)
+	for _, j := range jobs {
 		j.part.Plan.State, j.part.Plan.SHA256 = seal.Sealed, j.bundle.SHA256
 		j.part.Plan.Session = seal.Session{Carry: j.carry}
 	}
-	if err := e.write(ctx, sealed); err != nil {
+	if err := e.write(ctx, jobs); err != nil {
 		return fmt.Errorf("mark as sealed: %w", err)
 	}
 	return nil

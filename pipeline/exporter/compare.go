@@ -3,86 +3,101 @@ package exporter
 import (
 	"context"
 	"errors"
-	"fmt"
+	"iter"
 	"slices"
 
-	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
 
-// compare compares the rows with the receipts. Where they agree it begins the verdict on the
-// session.
+// readTraces reads the rows of all jobs. It uses one query for all sessions that are sealed as a
+// whole, and one for each part of a longer session.
+func (e *exporter) readTraces(ctx context.Context, jobs []*job) error {
+	var query store.SessionQuery
+	whole := make(map[store.SessionKey]*job, len(jobs))
+	var parts []*job
+	for _, j := range jobs {
+		j.part.Traces = nil
+		if plan := &j.part.Plan; plan.Part > 2 || plan.Cut < j.session.highest {
+			parts = append(parts, j)
+			continue
+		}
+		first, last, _, _ := extent(j.receipts())
+		if len(whole) == 0 || first.Before(query.From) {
+			query.From = first
+		}
+		if last.After(query.To) {
+			query.To = last
+		}
+		query.Sessions = append(query.Sessions, j.session.key)
+		whole[j.session.key] = j
+	}
+	for trace, err := range e.rows.SessionTraces(ctx, query) {
+		if err != nil {
+			return err
+		}
+		if j := whole[store.SessionKey{AgentID: trace.AgentID, SessionID: trace.SessionID}]; j != nil {
+			j.part.Traces = append(j.part.Traces, trace)
+		}
+	}
+	for _, j := range parts { // one at a time: a part may be as large as a group
+		if err := e.readPart(ctx, j); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// missingAtOnce is how many digests one query looks up.
+const missingAtOnce = 1000
+
+// readPart reads the rows with the sequences of the part. It then looks up by digest the receipts
+// without such a row: a trace that was published again has its row at the sequence of an earlier
+// part.
+func (e *exporter) readPart(ctx context.Context, j *job) error {
+	read := func(rows iter.Seq2[*store.StoredTrace, error]) error {
+		for trace, err := range rows {
+			if err != nil {
+				return err
+			}
+			j.part.Traces = append(j.part.Traces, trace)
+		}
+		return nil
+	}
+	query := store.PartQuery{Session: j.session.key, After: j.part.Plan.After, Cut: j.part.Plan.Cut}
+	query.From, query.To, _, _ = extent(j.receipts())
+	if err := read(e.rows.PartTraces(ctx, query)); err != nil {
+		return err
+	}
+	found := make(map[schema.Digest]bool, len(j.part.Traces))
+	for _, t := range j.part.Traces {
+		found[t.Digest] = true
+	}
+	var missing []string
+	for _, r := range j.receipts() {
+		if !found[r.Digest] {
+			missing = append(missing, r.Digest.String())
+		}
+	}
+	query.After, query.Cut = 0, 0
+	for query.Digests = range slices.Chunk(missing, missingAtOnce) {
+		if err := read(e.rows.PartTraces(ctx, query)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compare compares the rows with the receipts.
 func (e *exporter) compare(ctx context.Context, j *job) error {
 	if err := e.dropRepeated(ctx, j); err != nil {
 		return err
 	}
-	plan := &j.part.Plan
 	receipts := j.receipts()
 	j.repeated = len(receipts) == 0
-	j.part.Traces, j.differs = seal.Compare(j.part.Traces, receipts, plan.After, plan.Cut)
-	if j.repeated {
-		return nil
-	}
-	if err := e.read(ctx, j); err != nil {
-		return err
-	}
-	if j.judge == nil {
-		j.differs.Changed = append(j.differs.Changed, seal.Changed(j.part.Traces)...)
-	}
-	if !j.differs.Empty() { // the difference is the more useful report
-		j.failed = nil
-	}
-	for _, t := range j.part.Traces {
-		t.Raw, t.Verdict = nil, nil // the contents have it
-	}
-	return nil
-}
-
-// read reads the contents of a part whose rows agree with the receipts.
-func (e *exporter) read(ctx context.Context, j *job) error {
-	if !j.differs.Empty() {
-		return nil
-	}
-	numbered := seal.Order(j.part.Traces)
-	if err := e.addCards(ctx, j); err != nil || j.failed != nil {
-		return err
-	}
-	j.contents, j.judge, j.failed = seal.Read(&j.part, numbered, e.cfg.OutputLimit, e.rules)
-	e.findUnlogged(j)
-	return nil
-}
-
-// addCards adds the cards that the verdicts of the part refer to.
-func (e *exporter) addCards(ctx context.Context, j *job) error {
-	j.part.Cards, j.merkle = map[string][]byte{}, nil
-	for _, t := range j.part.Traces {
-		if t.Verdict == nil { // it was removed: a verdict is stored before its trace gets a receipt
-			j.failed = fmt.Errorf("trace %q: its verdict is missing", t.TraceID)
-			return nil
-		}
-		if t.Verdict.Metadata.CardDigest.IsZero() {
-			continue
-		}
-		card, err := e.cards.Lookup(ctx, t.Verdict.CardID)
-		if errors.Is(err, cards.ErrUnknown) {
-			j.failed = fmt.Errorf("card %q of a verdict: %w", t.Verdict.CardID, err)
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if card.Card.Digest != t.Verdict.Metadata.CardDigest {
-			j.failed = fmt.Errorf("trace %q: its verdict rests on another content of card %q than is registered", t.TraceID, t.Verdict.CardID)
-			return nil
-		}
-		if card.Card.Audit.TamperEvidence == merkle && j.part.Cards[t.Verdict.CardID] == nil {
-			j.merkle = append(j.merkle, t.Verdict.CardID)
-		}
-		j.part.Cards[t.Verdict.CardID] = card.Card.Raw
-	}
+	j.part.Traces, j.differs = seal.Compare(j.part.Traces, receipts, j.part.Plan.After, j.part.Plan.Cut)
 	return nil
 }
 
@@ -91,31 +106,24 @@ func (e *exporter) addCards(ctx context.Context, j *job) error {
 // sequence of an earlier part. The row alone is not enough to leave a trace out of a bundle:
 // stream TRACES must hold these bytes at that sequence.
 func (e *exporter) dropRepeated(ctx context.Context, j *job) error {
-	after := j.part.Plan.After
 	receipted := make(map[schema.Digest]bool, len(j.session.receipts))
 	for i := range j.session.receipts {
 		receipted[j.session.receipts[i].Digest] = true
 	}
 	for _, row := range j.part.Traces {
-		if row.Sequence > after || !receipted[row.Digest] {
+		if row.Sequence > j.part.Plan.After || !receipted[row.Digest] {
 			continue
 		}
-		earlier, err := e.holds(ctx, row)
+		data, err := e.broker.Trace(ctx, row.Sequence)
+		if errors.Is(err, stream.ErrNotFound) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
-		if earlier {
+		if schema.DigestOf(data) == row.Digest {
 			j.session.receipts = slices.DeleteFunc(j.session.receipts, func(r schema.Receipt) bool { return r.Digest == row.Digest })
 		}
 	}
 	return nil
-}
-
-// holds reports whether the stream has the row's bytes at the row's sequence.
-func (e *exporter) holds(ctx context.Context, row *store.StoredTrace) (bool, error) {
-	data, err := e.broker.Trace(ctx, row.Sequence)
-	if errors.Is(err, stream.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil && schema.DigestOf(data) == row.Digest, err
 }

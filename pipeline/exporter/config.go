@@ -1,10 +1,13 @@
 package exporter
 
 import (
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"time"
+
+	"github.com/robfig/cron/v3"
 
 	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/pipeline/config"
@@ -17,19 +20,19 @@ type Config struct {
 	ClickHouse    config.ClickHouse `embed:"" prefix:"clickhouse-"`
 	Cards         config.Cards      `embed:"" prefix:"card-"`
 
-	DataDir      string        `help:"Directory of what the exporter keeps." type:"path"`
+	DataDir      string        `help:"Data directory of the exporter." type:"path"`
 	BundleDir    string        `help:"Directory of the sealed bundles, a folder for each agent; empty for bundles/ in the data directory." type:"path"`
-	KeyFile      string        `help:"Signing key: exactly 32 raw bytes, mode 0600, made where it is missing; empty for keys/session.key in the data directory." type:"path"`
+	KeyFile      string        `help:"Signing key: exactly 32 raw bytes, mode 0600; created if it is missing. Empty for keys/session.key in the data directory." type:"path"`
 	Every        time.Duration `help:"How often sessions that are due are sealed."`
-	Idle         time.Duration `help:"A session is sealed when no trace came for this long."`
-	Schedule     []string      `sep:";" placeholder:"CRON" help:"When whatever is open is sealed, as cron expressions of five fields or @daily, @every 6h and the like, in UTC where one does not begin with CRON_TZ=. The session goes on in the next part."`
-	RotateRows   int           `help:"Most traces of one bundle; the session goes on in the next part."`
-	RotateBytes  int64         `help:"Most bytes of the traces of one bundle. Three bundles are sealed at a time, each in some ten times this much memory."`
-	RotateAge    time.Duration `help:"A session that is open for this long is sealed and goes on in the next part."`
-	OutputLimit  int           `help:"Most characters of a tool's outputs in a row; longer ones are truncated. 0 for no limit."`
-	Redact       []string      `placeholder:"RULE" help:"Rules by which secrets are hidden beyond those of the draft, counted apart (docs/BUNDLES.md): all, none, or some of authorization, header_list, name_value, url, assignment, yaml, xml, repr, unicode, base64."`
-	Generator    string        `help:"Who makes the bundles, as their manifest says."`
-	GeneratorURL string        `name:"generator-url" help:"Where that is explained."`
+	Idle         time.Duration `help:"A session without a new trace for this long is sealed."`
+	Schedule     []string      `sep:";" placeholder:"CRON" help:"Times at which all open sessions are sealed: cron expressions of five fields, or @daily, @every 6h and the like, in UTC unless one begins with CRON_TZ=. Later traces make the session's next part."`
+	RotateRows   int           `help:"Maximum number of traces in one bundle; later traces make the session's next part."`
+	RotateBytes  int64         `help:"Maximum size of the traces in one bundle, in bytes. Three bundles are sealed at a time; each needs about ten times this much memory."`
+	RotateAge    time.Duration `help:"A session that is open for this long is sealed; later traces make its next part."`
+	OutputLimit  int           `help:"Maximum length of a tool's outputs in a row, in characters; longer ones are truncated. 0 for no limit."`
+	Redact       []string      `placeholder:"RULE" help:"Redaction rules in addition to those of the draft, counted separately (docs/BUNDLES.md): all, none, or some of authorization, header_list, name_value, url, assignment, yaml, xml, repr, unicode, base64."`
+	Generator    string        `help:"Name of the program that makes the bundles, in their manifest."`
+	GeneratorURL string        `name:"generator-url" help:"Address where that program is described, in their manifest."`
 
 	Copies  Copies  `embed:""`
 	Anchors Anchors `embed:""`
@@ -37,7 +40,7 @@ type Config struct {
 
 // Copies configures destinations for copies of bundles (docs/DESTINATIONS.md).
 type Copies struct {
-	ObjectStore string    `placeholder:"NAME" help:"Object store of the broker that gets a copy of every bundle; made where it is missing. Empty for none."`
+	ObjectStore string    `placeholder:"NAME" help:"Object store of the broker that receives a copy of every bundle; created if it is missing. Empty for none."`
 	S3          s3.Config `embed:"" prefix:"s3-"`
 }
 
@@ -116,4 +119,36 @@ func (c *Config) keyFile() string {
 		return c.KeyFile
 	}
 	return filepath.Join(c.DataDir, "keys", "session.key")
+}
+
+// schedules are the times at which all open sessions are sealed.
+type schedules []cron.Schedule
+
+// parseSchedules parses cron expressions: five fields, or @daily, @every 6h and the like. Times
+// are UTC unless an expression begins with CRON_TZ=. The faults name the setting key.
+func parseSchedules(key string, expressions []string) (parsed schedules, faults config.Faults) {
+	for i, expression := range expressions {
+		schedule, err := cron.ParseStandard(expression)
+		faults.Check(err == nil, fmt.Sprintf("%s[%d]", key, i), "%q: %v", expression, err)
+		if err == nil {
+			parsed = append(parsed, schedule)
+		}
+	}
+	return parsed, faults
+}
+
+// ScheduleFaults returns the faults of the cron expressions in the setting key.
+func ScheduleFaults(key string, expressions []string) config.Faults {
+	_, faults := parseSchedules(key, expressions)
+	return faults
+}
+
+// after returns the first time of any schedule after t; zero where there is none.
+func (s schedules) after(t time.Time) (first time.Time) {
+	for _, schedule := range s {
+		if next := schedule.Next(t.UTC()); first.IsZero() || !next.IsZero() && next.Before(first) {
+			first = next
+		}
+	}
+	return first
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Faults of the files and places of copies and anchors are found before anything is started.
-func TestCopiesAndAnchorsAreCheckedWhole(t *testing.T) {
+func TestFaultsOfCopiesAndAnchorsAreAllReported(t *testing.T) {
 	cfg := Default()
 	if faults := append(cfg.Validate(), cfg.FileFaults()...); len(faults) != 0 {
 		t.Errorf("the defaults: %v", faults)

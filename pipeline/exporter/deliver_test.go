@@ -108,7 +108,7 @@ func TestCopiesReachTheObjectStore(t *testing.T) {
 
 // An existing object with the name is left unchanged, and does not block the copies of other
 // bundles.
-func TestNameThatIsTaken(t *testing.T) {
+func TestCopyToATakenNameIsRefused(t *testing.T) {
 	rig, cfg := site(t)
 	cfg.ClickHouse = rig.ClickHouse()
 	_, stage := serve(t, *cfg)

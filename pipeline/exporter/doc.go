@@ -13,4 +13,8 @@
 // sealed after all its results are recorded: a crash at any step leaves a plan that the next
 // round carries out. Only the bucket and the files are state: the index is folded again from the
 // checkpoint. A tenant has one exporter, enforced by a lease.
+//
+// It is larger than 1,800 lines because each bundle also needs keys, the transparency log, time
+// stamps and copies, which are steps of the same commit; packages keystore, tlog and destination do
+// their work. exporter.go has the order of all steps.
 package exporter

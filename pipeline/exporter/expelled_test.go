@@ -34,7 +34,7 @@ func TestPeersAreAwayWhileTheStageOpens(t *testing.T) {
 }
 
 // Continues asks until the broker answers.
-func TestBrokerIsAwayWhenTheKeyIsLookedFor(t *testing.T) {
+func TestContinuesRetriesWithoutABroker(t *testing.T) {
 	rig, env := pipelinetest.New(t), pipelinetest.Env(t, "away")
 	wire := brokertest.NewWire(t, rig.Broker.URL())
 	client, err := stream.Connect(t.Context(), stream.Config{URL: wire.URL(), Timeout: time.Second})

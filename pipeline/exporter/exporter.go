@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/service"
@@ -75,6 +77,14 @@ const (
 	fetchBytes    = 16 << 20
 
 	checkpointEvery = 5 * time.Second
+
+	// lanes is how many groups are sealed concurrently. While one waits for database, broker or
+	// disk, another is composed.
+	lanes = 3
+
+	// holdFor is how long a session whose rows differ waits before they are compared again, since
+	// they may be repaired.
+	holdFor = time.Minute
 )
 
 // run folds and seals until ctx ends. It finishes the started groups within the drain budget. It
@@ -135,7 +145,7 @@ func (e *exporter) fold(m *stream.Message) {
 	}
 	receipts, end, err := wire.DecodeReceipts(m.Data, e.receipts[:0])
 	if err != nil {
-		e.env.Log.Error("a message of stream RECEIPTS cannot be read: it is passed over", "sequence", m.Sequence, "error", err)
+		e.env.Log.Error("message of stream RECEIPTS cannot be decoded, skipped", "sequence", m.Sequence, "error", err)
 		e.index.position = m.Sequence
 		return
 	}
@@ -145,7 +155,9 @@ func (e *exporter) fold(m *stream.Message) {
 }
 
 // sealDue seals every session that is due. It reads the verifier's ack floor first, and then
-// folds all receipts that were written before it, so every receipt up to the floor is known.
+// folds all receipts that were written before it, so every receipt up to the floor is known. It
+// seals groups of sessions concurrently. When ctx ends it starts no further group, and finishes
+// the started ones within work.
 func (e *exporter) sealDue(ctx, work context.Context) error {
 	if err := e.renewKeys(work); err != nil || len(e.index.sessions) == 0 {
 		return err
@@ -158,20 +170,29 @@ func (e *exporter) sealDue(ctx, work context.Context) error {
 		return err
 	}
 	groups := e.due(floor)
-	if len(groups[0].candidates) == 0 {
+	if len(groups) == 0 {
 		return nil
 	}
 	if err := e.noteSigner(work); err != nil {
 		return err
 	}
-	return e.sealGroups(ctx, work, groups, floor, created)
+	e.names = map[string]store.SessionKey{}
+	running, work := errgroup.WithContext(work)
+	running.SetLimit(lanes)
+	for _, group := range groups {
+		if ctx.Err() != nil {
+			break
+		}
+		running.Go(func() error { return e.seal(work, group, floor, created) })
+	}
+	return running.Wait()
 }
 
 // horizon folds every receipt up to the verifier's ack floor on TRACES. It returns the floor and
 // the creation time of TRACES.
 func (e *exporter) horizon(ctx context.Context) (floor uint64, created time.Time, err error) {
 	var last uint64
-	err = e.env.Retry.Do(ctx, "ask how far the verifier is", func() error {
+	err = e.env.Retry.Do(ctx, "read the verifier's progress", func() error {
 		reached, states, err := walk.Verified(ctx, e.broker, stream.Traces, stream.Receipts)
 		if err != nil {
 			return err
@@ -184,7 +205,7 @@ func (e *exporter) horizon(ctx context.Context) (floor uint64, created time.Time
 		err = e.foldFor(ctx, 20*time.Millisecond)
 	}
 	if err != nil {
-		err = fmt.Errorf("find what may be sealed: %w", err)
+		err = fmt.Errorf("find the sessions that may be sealed: %w", err)
 	}
 	return floor, created, err
 }
@@ -198,9 +219,6 @@ func (e *exporter) horizon(ctx context.Context) (floor uint64, created time.Time
 // plan is in the bucket nothing is durable, and a new plan is made. From then on the same plan is
 // carried out again: each step finds its earlier result and changes nothing.
 func (e *exporter) seal(ctx context.Context, group []candidate, floor uint64, created time.Time) error {
-	if len(group) == 0 {
-		return nil
-	}
 	return e.env.Retry.Do(ctx, "seal sessions", func() error {
 		jobs, err := e.plan(ctx, group, floor, created) // the existing plan, or a new one
 		if err != nil || len(jobs) == 0 {
@@ -209,7 +227,10 @@ func (e *exporter) seal(ctx context.Context, group []candidate, floor uint64, cr
 		if err := e.readTraces(ctx, jobs); err != nil {
 			return err
 		}
-		if err := each(ctx, jobs, e.compare); err != nil { // compare rows with receipts
+		if err := each(ctx, jobs, e.compare); err != nil { // rows with receipts
+			return err
+		}
+		if err := each(ctx, jobs, e.convert); err != nil { // to the contents of a bundle: add cards, redact, begin the verdict
 			return err
 		}
 		if err := e.ask(ctx, jobs); err != nil { // query other sessions for the verdict
@@ -251,14 +272,19 @@ func (e *exporter) forget(jobs []*job) {
 			s.heldUntil = time.Now().Add(holdFor)
 			continue
 		}
-		if j.repeated {
-			e.release(s, j.part.Plan.Cut)
-			continue
+		if !j.repeated {
+			e.behind = true
+			e.metrics.sealed.WithLabelValues(j.part.Plan.Reason).Inc()
+			e.metrics.traces.Add(float64(len(j.part.Traces)))
+			e.metrics.findings(j.part.Verdict)
 		}
-		e.metrics.sealed.WithLabelValues(j.part.Plan.Reason).Inc()
-		e.behind = true
-		e.metrics.traces.Add(float64(len(j.part.Traces)))
-		e.metrics.findings(j.part.Verdict)
 		e.release(s, j.part.Plan.Cut)
 	}
+}
+
+// release removes the receipts up to cut from the index.
+func (e *exporter) release(s *openSession, cut uint64) {
+	s.compact(cut)
+	s.heldUntil, s.held, s.fixed = time.Time{}, "", false
+	e.index.closeEmpty(s)
 }

@@ -91,7 +91,7 @@ func (s *site) check(t testing.TB, b store.Bundle) (*aivs.Report, []aivs.Row) {
 		t.Fatal(err)
 	}
 	if schema.DigestOf(data) != b.SHA256 {
-		t.Errorf("%s is not the file that table bundles tells of", b.Path)
+		t.Errorf("%s is not the file in table bundles", b.Path)
 	}
 	var rows []aivs.Row
 	report, err := aivs.Verify(bytes.NewReader(data), aivs.Options{
@@ -133,7 +133,7 @@ func TestRequestedSessionIsSealedInOrder(t *testing.T) {
 	pipelinetest.Await(t, "the bundle", func() bool { return len(s.bundles(t, "a", "../../etc/passwd")) == 1 })
 	report, rows := s.check(t, s.bundles(t, "a", "../../etc/passwd")[0])
 	if got := fmt.Sprint(traceIDs(t, rows)); got != "[tr-1 tr-2]" {
-		t.Errorf("rows are of %s", got)
+		t.Errorf("the rows are of traces %s", got)
 	}
 	if report.Opening.SessionID != "../../etc/passwd" || !report.Opening.LastPart || report.Opening.Part != 1 {
 		t.Errorf("opening is %+v", report.Opening)
@@ -268,9 +268,9 @@ func (s *site) checkCorpusVerdicts(t *testing.T, sessions int) {
 	}
 }
 
-// again returns a copy of a record that the broker cannot recognise as a repetition, as after the
+// republished returns a copy of a record that the broker cannot recognise as a repetition, as after the
 // duplicate window.
-func again(r stream.Record) stream.Record {
+func republished(r stream.Record) stream.Record {
 	r.Digest = schema.DigestOf(r.Digest[:])
 	return r
 }
@@ -288,9 +288,9 @@ func TestRepeatedTracesAreSealedOnce(t *testing.T) {
 	}
 	s.Publish(t, trace("tr-1", "s", 1), trace("tr-2", "s", 2))
 	seal("s", 1)
-	s.Publish(t, again(trace("tr-1", "s", 1)), trace("tr-3", "s", 3))
+	s.Publish(t, republished(trace("tr-1", "s", 1)), trace("tr-3", "s", 3))
 	seal("s", 2)
-	s.Publish(t, again(trace("tr-2", "s", 2)))
+	s.Publish(t, republished(trace("tr-2", "s", 2)))
 	s.requestEnd(t, "a", "s")
 	s.Publish(t, trace("x", "other", 4))
 	seal("other", 1)
@@ -306,7 +306,7 @@ func TestRepeatedTracesAreSealedOnce(t *testing.T) {
 
 // Sessions whose ids begin alike and that are sealed concurrently within one second each have
 // their own bundle, which states that second.
-func TestSessionsThatBeginAlike(t *testing.T) {
+func TestSessionsWithTheSamePrefixHaveTheirOwnFiles(t *testing.T) {
 	s := newSite(t)
 	s.Register(t, pipelinetest.Card("ac", "a"))
 	s.judge(t)

@@ -3,6 +3,7 @@ package exporter
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/seal"
@@ -88,7 +89,10 @@ func (x *index) clock() time.Time {
 // with a sequence up to floor may be sealed. It does not depend on this machine's wall clock.
 func (s *openSession) due(cfg *Config, at schedules, now time.Time, floor uint64) string {
 	if s.last.After(now) { // the broker's clock was set back: otherwise the session would be idle only after that much longer
-		s.first, s.last = earlier(s.first, now), now
+		if s.first.After(now) {
+			s.first = now
+		}
+		s.last = now
 	}
 	if len(s.receipts) >= cfg.RotateRows || s.bytes > cfg.RotateBytes {
 		s.compact(0) // receipts that a verifier repeated do not count
@@ -114,11 +118,15 @@ func (s *openSession) due(cfg *Config, at schedules, now time.Time, floor uint64
 	return ""
 }
 
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
+// met reports whether a scheduled time has passed since the session was opened.
+func (s *openSession) met(all schedules, now time.Time) bool {
+	if len(all) == 0 {
+		return false
 	}
-	return b
+	if s.scheduled.IsZero() {
+		s.scheduled = all.after(s.first)
+	}
+	return !s.scheduled.IsZero() && !s.scheduled.After(now)
 }
 
 // compact removes the receipts up to the sequence covered, which are in bundles, and repeated
@@ -126,17 +134,11 @@ func earlier(a, b time.Time) time.Time {
 func (s *openSession) compact(covered uint64) {
 	slices.SortFunc(s.receipts, func(a, b schema.Receipt) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	s.receipts = slices.CompactFunc(s.receipts, func(a, b schema.Receipt) bool { return a.Sequence == b.Sequence })
-	kept := s.receipts[:0]
-	for _, r := range s.receipts {
-		if r.Sequence > covered {
-			kept = append(kept, r)
-		}
+	s.receipts, s.bytes = slices.Delete(s.receipts, 0, s.until(covered)), 0
+	for i := range s.receipts {
+		s.bytes += recordBytes(&s.receipts[i])
 	}
-	s.receipts, s.bytes = kept, 0
-	for i := range kept {
-		s.bytes += recordBytes(&kept[i])
-	}
-	s.ended = s.ended && (s.overflow.ended || slices.ContainsFunc(kept, func(r schema.Receipt) bool { return r.End }))
+	s.ended = s.ended && (s.overflow.ended || slices.ContainsFunc(s.receipts, func(r schema.Receipt) bool { return r.End }))
 }
 
 // next returns how many receipts of a compacted session the next part takes, and whether they
@@ -162,13 +164,9 @@ func recordBytes(r *schema.Receipt) int64 {
 	return int64(r.Bytes)
 }
 
-// until returns how many receipts have a sequence up to cut.
+// until returns how many receipts of a compacted session have a sequence up to cut.
 func (s *openSession) until(cut uint64) int {
-	n := 0
-	for n < len(s.receipts) && s.receipts[n].Sequence <= cut {
-		n++
-	}
-	return n
+	return sort.Search(len(s.receipts), func(i int) bool { return s.receipts[i].Sequence > cut })
 }
 
 // checkpoint returns the RECEIPTS sequence at which a later fold must begin.
@@ -178,4 +176,102 @@ func (x *index) checkpoint() uint64 {
 		from = min(from, s.message)
 	}
 	return from
+}
+
+// leastKept is how many receipts of a session are kept in memory, even where the next parts need
+// fewer. The more are kept, the less often the others must be read again.
+const leastKept = 100_000
+
+// keepReceipts returns how many receipts of one session the index keeps, or up to a quarter more.
+// A session may be of any length.
+func (c *Config) keepReceipts() int { return max(leastKept, 4*c.RotateRows) }
+
+// overflow summarises the receipts of a session that the index does not keep. All of them have a
+// sequence of lowest or above, and all kept receipts are below: the kept ones are complete up to
+// there.
+type overflow struct {
+	receipts    int // a repeated one counts each time
+	lowest      uint64
+	highest     uint64
+	ended       bool      // one of them ends the session
+	first, last time.Time // the extent of their event times
+}
+
+func (o *overflow) add(r *schema.Receipt) {
+	if o.receipts == 0 || r.Sequence < o.lowest {
+		o.lowest = r.Sequence
+	}
+	if o.receipts == 0 || r.EventTime.Before(o.first) {
+		o.first = r.EventTime
+	}
+	if o.receipts == 0 || r.EventTime.After(o.last) {
+		o.last = r.EventTime
+	}
+	o.highest, o.ended = max(o.highest, r.Sequence), o.ended || r.End
+	o.receipts++
+}
+
+// widen extends the ranges of times and sequences in a session's row by the receipts left out.
+func (o *overflow) widen(row *store.Session) {
+	if o.receipts == 0 {
+		return
+	}
+	row.LastSequence = o.highest
+	if o.first.Before(row.FirstEvent) {
+		row.FirstEvent = o.first
+	}
+	if o.last.After(row.LastEvent) {
+		row.LastEvent = o.last
+	}
+}
+
+// add adds a receipt, or leaves it out if its sequence is above the lowest one left out.
+func (s *openSession) add(r *schema.Receipt) {
+	s.highest, s.ended = max(s.highest, r.Sequence), s.ended || r.End
+	if !s.reaches(r.Sequence) {
+		s.overflow.add(r)
+		return
+	}
+	r.AgentID, r.SessionID = s.key.AgentID, s.key.SessionID // one copy of the names
+	s.receipts, s.bytes = append(s.receipts, *r), s.bytes+recordBytes(r)
+	if len(s.receipts) > s.keep+s.keep/4 {
+		s.trim()
+	}
+}
+
+// trim leaves out the receipts with the highest sequences where there are too many. Repeated ones
+// do not count.
+func (s *openSession) trim() {
+	s.compact(0)
+	for len(s.receipts) > s.keep {
+		last := len(s.receipts) - 1
+		s.overflow.add(&s.receipts[last])
+		s.bytes -= recordBytes(&s.receipts[last])
+		s.receipts = s.receipts[:last]
+	}
+}
+
+// whole reports whether no receipt was left out.
+func (s *openSession) whole() bool { return s.overflow.receipts == 0 }
+
+// reaches reports whether no receipt up to a sequence was left out.
+func (s *openSession) reaches(sequence uint64) bool {
+	return s.whole() || sequence < s.overflow.lowest
+}
+
+// lacks reports whether the next part of a session needs receipts that were left out.
+func (s *openSession) lacks(cfg *Config) bool {
+	if s.whole() {
+		return false
+	}
+	s.compact(0)
+	_, full := s.next(cfg)
+	return s.short || !full
+}
+
+// closeEmpty removes a session from the index if it has no receipts left.
+func (x *index) closeEmpty(s *openSession) {
+	if len(s.receipts) == 0 && s.whole() {
+		delete(x.sessions, s.key)
+	}
 }

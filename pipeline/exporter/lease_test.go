@@ -142,7 +142,7 @@ func stopped(t *testing.T, cfg Config, do func()) {
 
 // An exporter that was disconnected while another one took over ends by itself, and seals nothing
 // that the other seals.
-func TestExporterThatWasCutOffEnds(t *testing.T) {
+func TestExporterThatLostTheLeaseEnds(t *testing.T) {
 	rig, first := site(t)
 	first.ClickHouse = rig.ClickHouse()
 	second := *first

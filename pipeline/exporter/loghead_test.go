@@ -50,7 +50,7 @@ func place(t *testing.T, cfg *Config, from string) {
 
 // An exporter does not start on a log that was rolled back, removed or replaced: the heads in
 // bucket seals and in the ledger each show it.
-func TestLogThatOthersHaveSeenIsDemanded(t *testing.T) {
+func TestLogThatWasRolledBackIsRefused(t *testing.T) {
 	rig, cfg := site(t)
 	merkleCard(t, rig)
 	cfg.ClickHouse, cfg.Anchors.TransparencyLog = rig.ClickHouse(), true
@@ -78,7 +78,7 @@ func TestLogThatOthersHaveSeenIsDemanded(t *testing.T) {
 		place(t, cfg, early)
 		refused("rolled back, kept "+kept, "it had 2 leaves and has 1")
 		place(t, cfg, "")
-		refused("removed, kept "+kept, "there is none, and it had 2 leaves")
+		refused("removed, kept "+kept, "there is no log here, and it had 2 leaves")
 		if entries, err := os.ReadDir(cfg.logDir()); err != nil || len(entries) > 1 { // the lock file
 			t.Errorf("a log was begun: %v, %v", entries, err)
 		}

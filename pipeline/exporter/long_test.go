@@ -68,7 +68,7 @@ func peakMemory(t *testing.T, process *os.Process) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", process.Pid))
 	if err != nil {
-		t.Skipf("what it had resident is not told here: %v", err)
+		t.Skipf("the resident memory cannot be read here: %v", err)
 	}
 	_, after, _ := strings.Cut(string(status), "VmHWM:")
 	var kilobytes int

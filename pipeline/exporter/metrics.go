@@ -36,21 +36,21 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		found: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "plumbline_exporter_session_findings_total", Help: "Findings of verdicts on sealed sessions, by type."}, []string{"type"}),
 		open: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "plumbline_exporter_open_sessions", Help: "Sessions with traces in no bundle yet."}),
+			Name: "plumbline_exporter_open_sessions", Help: "Sessions with traces that are not in a bundle yet."}),
 		folded: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "plumbline_exporter_receipts_sequence", Help: "Sequence of stream RECEIPTS up to which all is folded and what was due is sealed."}),
+			Name: "plumbline_exporter_receipts_sequence", Help: "Sequence of stream RECEIPTS up to which all receipts are folded and all due sessions are sealed."}),
 		delivered: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "plumbline_exporter_delivered_total", Help: "Files known to be at a destination besides the bundle directory."}, []string{"destination"}),
+			Name: "plumbline_exporter_delivered_total", Help: "Files known to be at a destination, in addition to the bundle directory."}, []string{"destination"}),
 		undelivered: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "plumbline_exporter_delivery_failures_total", Help: "Attempts to bring a file to a destination that failed."}, []string{"destination"}),
+			Name: "plumbline_exporter_delivery_failures_total", Help: "Failed attempts to copy a file to a destination."}, []string{"destination"}),
 		pending: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "plumbline_exporter_copies_waiting", Help: "Files that are not at a destination yet."}, []string{"destination"}),
+			Name: "plumbline_exporter_copies_waiting", Help: "Files not yet at the destination."}, []string{"destination"}),
 		stamped: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "plumbline_exporter_timestamps_total", Help: "Time stamps placed beside bundles."}),
+			Name: "plumbline_exporter_timestamps_total", Help: "Time stamps stored with bundles."}),
 		unstamped: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "plumbline_exporter_timestamp_failures_total", Help: "Requests to the time stamping authority that gave no stamp."}),
+			Name: "plumbline_exporter_timestamp_failures_total", Help: "Requests to the time stamping authority that returned no stamp."}),
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "plumbline_exporter_timestamps_waiting", Help: "Bundles that wait for their time stamp."}),
+			Name: "plumbline_exporter_timestamps_waiting", Help: "Bundles that do not have their time stamp yet."}),
 	}
 	registerer.MustRegister(m.receipts, m.sealed, m.traces, m.held, m.found, m.open, m.folded,
 		m.delivered, m.undelivered, m.pending, m.stamped, m.unstamped, m.waiting)

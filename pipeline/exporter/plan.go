@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/durable"
@@ -52,7 +53,7 @@ func (e *exporter) name(jobs []*job) error {
 		if !j.fixed && !taken {
 			_, err := os.Lstat(filepath.Join(e.cfg.bundleDir(), plan.File))
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("look for an earlier bundle: %w", err)
+				return fmt.Errorf("look for an existing bundle: %w", err)
 			}
 			taken = err == nil
 		}
@@ -110,15 +111,10 @@ func (e *exporter) newPlan(j *job, last *seal.Record, n int, now int64) seal.Rec
 	return seal.Record{
 		State: seal.Planned, Part: last.Part + 1, Cut: s.receipts[n-1].Sequence, Traces: int64(n),
 		ExportedAt: now, KeyID: e.keyID, Previous: last.SHA256, Reason: j.reason,
-		LastPart: n == len(s.receipts) && s.whole() && (s.ended || s.requested || !goesOn(j.reason)),
+		LastPart: n == len(s.receipts) && s.whole() && (s.ended || s.requested || j.reason != seal.ReasonRotation && j.reason != seal.ReasonSchedule),
 		File:     seal.File(s.key.AgentID, s.key.SessionID, now),
 		Session:  seal.Session{Carry: last.Session.Carry},
 	}
-}
-
-// goesOn reports whether a session stays open after it is sealed for this reason.
-func goesOn(reason string) bool {
-	return reason == seal.ReasonRotation || reason == seal.ReasonSchedule
 }
 
 // lastRecord returns the bucket's record of a session, and its revision: 0 where there is none.
@@ -132,4 +128,31 @@ func (e *exporter) lastRecord(ctx context.Context, key store.SessionKey) (seal.R
 	}
 	record, err := seal.Decode(value)
 	return record, revision, err
+}
+
+// clock returns the times that the exporter writes. It follows this machine's wall clock, but
+// never goes back when that is set back. So nothing is dated before its cause: a bundle before
+// its key, a row before the row that it replaces.
+type clock struct {
+	wall func() time.Time
+
+	mu    sync.Mutex
+	last  time.Time // the time returned last
+	since time.Time // when it was returned, by the monotonic clock
+}
+
+func newClock(wall func() time.Time) *clock { return &clock{wall: wall} }
+
+// now returns a time that is later than every time returned before.
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, since := c.wall().Round(0), time.Now()
+	if !c.last.IsZero() {
+		if goesOn := c.last.Add(max(since.Sub(c.since), 1)); now.Before(goesOn) {
+			now = goesOn
+		}
+	}
+	c.last, c.since = now, since
+	return now
 }

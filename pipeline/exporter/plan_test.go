@@ -11,7 +11,7 @@ import (
 
 // Two sessions whose bundles would have the same name get different names, in whatever groups of
 // a round they are. A repeated attempt keeps its name.
-func TestGroupsShareNoName(t *testing.T) {
+func TestFileNamesAreUniqueInARound(t *testing.T) {
 	e := &exporter{cfg: &Config{BundleDir: t.TempDir()}, names: map[string]store.SessionKey{}}
 	shared := seal.File("a", "sessions-1", 7)
 	plan := func(session string, fixed bool) *job {
@@ -31,12 +31,12 @@ func TestGroupsShareNoName(t *testing.T) {
 		}
 	}
 	if again := plan("sessions-1", true); !again.fixed || again.part.Plan.File != shared {
-		t.Errorf("once more the first is named %s, fixed: %v", again.part.Plan.File, again.fixed)
+		t.Errorf("at the second attempt the first is named %s, fixed: %v", again.part.Plan.File, again.fixed)
 	}
 }
 
 // A part is never dated before its predecessor, even if the clock was changed in between.
-func TestPartsAreDatedInTheirOrder(t *testing.T) {
+func TestPartsAreDatedInOrder(t *testing.T) {
 	j := &job{candidate: candidate{session: &openSession{key: store.SessionKey{AgentID: "a", SessionID: "s"}, receipts: []schema.Receipt{{Sequence: 1}}}}}
 	for now, want := range map[int64]int64{5: 7, 7: 7, 9: 9} {
 		plan := new(exporter).newPlan(j, &seal.Record{Part: 1, ExportedAt: 7}, 1, now)

@@ -75,8 +75,8 @@ func (e *exporter) report(j *job) {
 	e.metrics.held.Inc()
 	if why := j.why(); why != j.session.held {
 		j.session.held = why
-		e.env.Log.Error("a session is held, it is not sealed", "agent", j.part.AgentID, "session", j.part.SessionID, "reason", why,
-			"hint", "table seal_runs names the traces; it is looked at again every "+holdFor.String())
+		e.env.Log.Error("a session is held and not sealed", "agent", j.part.AgentID, "session", j.part.SessionID, "reason", why,
+			"hint", "table seal_runs lists the traces; the session is checked again every "+holdFor.String())
 	}
 }
 

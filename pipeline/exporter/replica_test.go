@@ -227,7 +227,7 @@ func (r *replica) round(t rapid.TB, floor uint64) (jobs []*job) {
 	}
 	r.names = map[string]store.SessionKey{}
 	for _, g := range r.due(floor) {
-		planned, err := r.plan(context.Background(), g.candidates, floor, time.Time{})
+		planned, err := r.plan(context.Background(), g, floor, time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,7 +41,7 @@ func (e *exporter) reread(ctx context.Context, created time.Time) error {
 	if len(lacking) == 0 {
 		return nil
 	}
-	return e.env.Retry.Do(ctx, "fold receipts again", func() error {
+	return e.env.Retry.Do(ctx, "read receipts again", func() error {
 		folding, from, err := e.begin(ctx, lacking, created)
 		if err != nil {
 			return err

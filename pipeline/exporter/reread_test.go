@@ -16,7 +16,7 @@ import (
 // An index that keeps few receipts of a session plans the same parts, reports the same about the
 // session and has the same checkpoint as one that keeps all, for any order and repetition of
 // receipts, and wherever the exporter stops.
-func TestFewReceiptsKeptSealTheSame(t *testing.T) {
+func TestFewKeptReceiptsGiveTheSameParts(t *testing.T) {
 	env, dir := pipelinetest.Env(t, "exporter"), t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, env, dir)
@@ -44,7 +44,7 @@ func TestFewReceiptsKeptSealTheSame(t *testing.T) {
 
 // A fixed plan is carried out although its session is no longer due under the current bounds, and
 // although all receipts that are kept at first are sealed.
-func TestFixedPlanOutlivesItsBounds(t *testing.T) {
+func TestFixedPlanIsCarriedOutUnderOtherBounds(t *testing.T) {
 	cfg := Default()
 	cfg.BundleDir = t.TempDir()
 	w := &world{env: pipelinetest.Env(t, "exporter"), cfg: &cfg, created: time.Now().Add(24 * time.Hour)}
@@ -68,7 +68,7 @@ func TestFixedPlanOutlivesItsBounds(t *testing.T) {
 
 // Receipts that were left out are read again from the broker, after what the bucket records as
 // sealed.
-func TestReceiptsAreReadAgain(t *testing.T) {
+func TestOmittedReceiptsAreReread(t *testing.T) {
 	broker, cfg := pipelinetest.New(t).Client, Default()
 	for n := range uint64(6) {
 		r := schema.Receipt{AgentID: "a", SessionID: "s", Sequence: n + 1, Digest: schema.DigestOf(fmt.Append(nil, n)), EventTime: time.Unix(0, 0)}

@@ -49,20 +49,20 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-func TestBadSchedulesAreTold(t *testing.T) {
+func TestBadSchedulesAreReported(t *testing.T) {
 	cfg := Default()
 	cfg.Schedule = []string{"@daily", "every day", "61 * * * *", "CRON_TZ=Nowhere/Land 0 0 * * *"}
-	var told []string
+	var faults []string
 	for _, f := range cfg.Validate() {
-		told = append(told, f.String())
+		faults = append(faults, f.String())
 	}
-	text := strings.Join(told, "\n")
+	text := strings.Join(faults, "\n")
 	for _, want := range []string{"schedule[1]", "schedule[2]", "schedule[3]"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no fault at %s in:\n%s", want, text)
 		}
 	}
-	if len(told) != 3 {
+	if len(faults) != 3 {
 		t.Errorf("faults are:\n%s", text)
 	}
 }

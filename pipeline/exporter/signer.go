@@ -71,13 +71,10 @@ func (e *exporter) openSigner(ctx context.Context, path string) (err error) {
 	slot := keystore.Slot{Path: path, Purpose: keyring.Session}
 	e.signer.list.path = slot.List()
 	if e.signer.session, err = e.followKey(ctx, slot); err == nil {
-		e.useKey(e.signer.session.Opened())
+		opened := e.signer.session.Opened()
+		e.key, e.keyID = opened.Private, opened.Entry.KeyID
 	}
 	return err
-}
-
-func (e *exporter) useKey(opened *keystore.Opened) {
-	e.key, e.keyID = opened.Private, opened.Entry.KeyID
 }
 
 // renewKeys adopts rotated keys. It waits while there is no key that may sign now, since
@@ -91,7 +88,7 @@ func (e *exporter) renewKeys(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		e.useKey(opened)
+		e.key, e.keyID = opened.Private, opened.Entry.KeyID
 		if e.signer.log == nil {
 			return nil
 		}
@@ -126,28 +123,17 @@ func (s *signer) serve(env *service.Env) {
 				text, err = form(ring)
 			}
 			if err != nil {
-				env.Log.Error("the keys cannot be shown", "error", err)
+				env.Log.Error("the key list cannot be served", "error", err)
 				http.Error(w, "the key list cannot be read", http.StatusInternalServerError)
 				return
 			}
-			write(w, kind, text)
+			w.Header().Set("Content-Type", kind)
+			w.Header().Set("Cache-Control", "public, max-age=60")
+			_, _ = w.Write(text) // an error means that the client has left
 		}))
 	}
 	show("GET /.well-known/jwks.json", keyring.JWKSType, (*keyring.Ring).JWKS)
 	show("GET /v1/keys", "application/x-ndjson", func(r *keyring.Ring) ([]byte, error) { return r.Text(), nil })
-}
-
-// write answers with a text that may be cached for a minute.
-func write(w http.ResponseWriter, kind string, text []byte) {
-	writeFor(w, "public, max-age=60", kind, text)
-}
-
-// writeFor answers with a text and the given Cache-Control.
-func writeFor(w http.ResponseWriter, caching, kind string, text []byte) {
-	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Cache-Control", caching)
-	// The error is that the client disconnected.
-	_, _ = w.Write(text)
 }
 
 // logKey returns the current key of the transparency log, with the earlier ones.
@@ -165,7 +151,7 @@ func (e *exporter) noteSigner(ctx context.Context) error {
 	if e.noted == e.keyID {
 		return nil
 	}
-	return e.env.Retry.Do(ctx, "note the signing key", func() error {
+	return e.env.Retry.Do(ctx, "record the signing key", func() error {
 		if err := e.confirm(ctx); err != nil {
 			return err
 		}
@@ -196,9 +182,9 @@ func Continues(ctx context.Context, env *service.Env, broker *stream.Client, key
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("find the key that signed before: %w", err)
+		return fmt.Errorf("read the id of the key that signed the earlier bundles: %w", err)
 	}
-	return fmt.Errorf("there is no key %s, and the bundles of this tenant were signed with key %s until now: "+
-		"start on the data directory of the exporter before, which has its key and its bundles; "+
-		"where that is lost, begin with a new key: plumbline keys new session --file %[1]s", keyFile, before)
+	return fmt.Errorf("there is no key file %s, and the earlier bundles of this tenant were signed with key %s: "+
+		"start with the data directory of the earlier exporter, which has its key and its bundles; "+
+		"if that is lost, create a new key: plumbline keys new session --file %[1]s", keyFile, before)
 }

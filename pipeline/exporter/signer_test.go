@@ -82,7 +82,7 @@ func ask(t *testing.T, env *service.Env, path string) (kind string, body []byte)
 }
 
 // The running exporter signs with the new key, and serves both.
-func TestKeyIsRotatedUnderTheExporter(t *testing.T) {
+func TestKeyRotationDuringARun(t *testing.T) {
 	rig, cfg := site(t)
 	cfg.ClickHouse = rig.ClickHouse()
 	env := pipelinetest.Env(t, "exporter")
@@ -126,7 +126,7 @@ func TestKeyIsRotatedUnderTheExporter(t *testing.T) {
 
 // The same holds for the log's key: the head is signed again at once, the next proof is by the
 // new key, and earlier proofs stay valid by the old key. Every key is in the ledger.
-func TestLogKeyIsRotatedUnderTheExporter(t *testing.T) {
+func TestLogKeyRotationDuringARun(t *testing.T) {
 	rig, cfg := site(t)
 	cfg.ClickHouse, cfg.Anchors.TransparencyLog = rig.ClickHouse(), true
 	env := pipelinetest.Env(t, "exporter")

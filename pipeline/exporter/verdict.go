@@ -18,69 +18,49 @@ import (
 const lookUpTraces = 1000
 
 // ask queries what the verdicts on a group of sessions need to know about other sessions, and
-// adds the answers to the plans. A plan that has answers is not queried again.
+// adds the answers to the plans. A plan that has answers is not queried again. Each kind of
+// question is one query for all jobs.
 func (e *exporter) ask(ctx context.Context, jobs []*job) error {
-	var asking []*job
-	for _, j := range jobs {
-		if j.judge != nil && j.part.Plan.Session.Answers == nil {
-			asking = append(asking, j)
-		}
-	}
+	asking := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.judge == nil || j.part.Plan.Session.Answers != nil })
 	found := make([]session.Found, len(asking))
-	if err := e.findPreceding(ctx, asking); err != nil {
-		return err
-	}
-	if err := e.findNumbers(ctx, asking, found); err != nil {
-		return err
-	}
-	if err := e.findPriors(ctx, asking, found); err != nil {
-		return err
-	}
+
+	// The trace before each session by its agent's counter. The other questions depend on it.
+	var preceding []store.PrecedingQuestion
+	var of []int // the job of each question
 	for i, j := range asking {
-		answers := j.judge.Answers(found[i])
-		j.part.Plan.Session.Answers, j.fixed = &answers, false
-	}
-	return nil
-}
-
-// findPreceding looks up with one query the trace before each session by its agent's counter.
-func (e *exporter) findPreceding(ctx context.Context, jobs []*job) error {
-	var questions []store.PrecedingQuestion
-	var askers []*job // the job of each question
-	for _, j := range jobs {
 		if q := j.judge.Preceding(); q != nil {
-			questions = append(questions, store.PrecedingQuestion{AgentID: j.part.AgentID, SessionID: j.part.SessionID, NumberQuestion: *q})
-			askers = append(askers, j)
+			preceding = append(preceding, store.PrecedingQuestion{AgentID: j.part.AgentID, SessionID: j.part.SessionID, NumberQuestion: *q})
+			of = append(of, i)
 		}
 	}
-	answers, err := e.rows.PrecedingNumbers(ctx, questions)
-	for i := range answers {
-		askers[i].judge.Precede(answers[i])
+	before, err := e.rows.PrecedingNumbers(ctx, preceding)
+	if err != nil {
+		return err
 	}
-	return err
-}
+	for i := range before {
+		asking[of[i]].judge.Precede(before[i])
+	}
 
-// findNumbers looks up the missing sequence numbers of all jobs with one query.
-func (e *exporter) findNumbers(ctx context.Context, jobs []*job, found []session.Found) error {
-	var questions []store.NumberQuestion
-	var asker []int // the index of the job of each question
-	for i, j := range jobs {
+	// The traces with the sequence numbers that are missing.
+	var numbers []store.NumberQuestion
+	of = nil
+	for i, j := range asking {
 		if q := j.judge.Questions().Numbers; q != nil {
-			questions = append(questions, store.NumberQuestion{AgentID: j.part.AgentID, NumberQuestion: *q})
-			asker = append(asker, i)
+			numbers = append(numbers, store.NumberQuestion{AgentID: j.part.AgentID, NumberQuestion: *q})
+			of = append(of, i)
 		}
 	}
-	answers, err := e.rows.NumberedTraces(ctx, questions)
-	for q := range answers {
-		found[asker[q]].Numbers = answers[q]
+	numbered, err := e.rows.NumberedTraces(ctx, numbers)
+	if err != nil {
+		return err
 	}
-	return err
-}
+	for i := range numbered {
+		found[of[i]].Numbers = numbered[i]
+	}
 
-// findPriors looks up the prior traces of all jobs, lookUpTraces at a time.
-func (e *exporter) findPriors(ctx context.Context, jobs []*job, found []session.Found) error {
+	// The prior traces that are not in the session.
 	askers := map[string][]int{}
-	for i, j := range jobs {
+	for i, j := range asking {
 		for _, id := range j.judge.Questions().Traces {
 			askers[id] = append(askers[id], i)
 		}
@@ -95,6 +75,11 @@ func (e *exporter) findPriors(ctx context.Context, jobs []*job, found []session.
 				found[i].Traces = append(found[i].Traces, t)
 			}
 		}
+	}
+
+	for i, j := range asking {
+		answers := j.judge.Answers(found[i])
+		j.part.Plan.Session.Answers, j.fixed = &answers, false
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func sealed(t *testing.T, rig *pipelinetest.Rig, cfg *Config, session string) []
 }
 
 // A gap shows in the table, in the alert and in the bundle, which both verifiers accept.
-func TestGapIsSeenEverywhere(t *testing.T) {
+func TestGapIsInBundleRowAndAlert(t *testing.T) {
 	rig, cfg := site(t)
 	publishGaps(t, rig, "s")
 	verdicts := sealed(t, rig, cfg, "s")
@@ -129,7 +129,7 @@ func TestGapBetweenSessions(t *testing.T) {
 
 // The answers from other sessions are fixed with the plan: after a crash the verdict is the same,
 // although the missing trace has arrived since.
-func TestAnswersAreOfThePlan(t *testing.T) {
+func TestAnswersComeFromThePlan(t *testing.T) {
 	rig, cfg := site(t)
 	publishGaps(t, rig, "s")
 	ctx, die := context.WithCancel(t.Context())
@@ -138,7 +138,7 @@ func TestAnswersAreOfThePlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	if onlyBundle(t, cfg) != nil {
-		t.Fatal("the bundle is there before the crash")
+		t.Fatal("the bundle exists before the crash")
 	}
 	rig.Publish(t, numbered("gone-s", "other", 2, ""))
 	pipelinetest.Await(t, "what was missing stored", func() bool {
@@ -172,7 +172,7 @@ func TestPartsContinue(t *testing.T) {
 
 // An existing file is authoritative: its verdict is recorded, although the traces have been
 // judged again since.
-func TestVerdictOfTheFileIsTold(t *testing.T) {
+func TestVerdictOfTheFileIsRecorded(t *testing.T) {
 	rig, cfg := site(t)
 	rig.Publish(t, pipelinetest.Trace("tr-1", "a", "late", "s", "2026-02-01T00:00:00Z", "search"))
 	requestEnd(t, rig, "s")
@@ -182,14 +182,14 @@ func TestVerdictOfTheFileIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	rig.Register(t, pipelinetest.Card("late", "a"))
-	pipelinetest.Await(t, "the trace judged anew", func() bool {
+	pipelinetest.Await(t, "the second verdict on the trace", func() bool {
 		c, err := rig.Store.Counts(t.Context())
 		return err == nil && c.Verdicts == 1 && c.CardUnknown == 0
 	})
 	verdicts := sealed(t, rig, cfg, "s")
 	inFile, err := seal.SessionVerdict(onlyBundle(t, cfg))
 	if err != nil || len(verdicts) != 1 || !reflect.DeepEqual(verdicts[0], inFile) || inFile.Traces.CardUnknown != 1 {
-		t.Errorf("in the file is %+v (%v), told is %+v", inFile, err, verdicts)
+		t.Errorf("the file has %+v (%v), the row %+v", inFile, err, verdicts)
 	}
 }
 

@@ -50,22 +50,22 @@ type Auditor struct {
 }
 
 // Run verifies until ctx ends.
-func (a *Auditor) Run(ctx context.Context) error {
+func (a *Auditor) Run(ctx context.Context) (err error) {
 	a.faults = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "plumbline_ledger_faults_total",
-		Help: "Entries of agents' ledgers that do not hold.",
+		Help: "Entries of agents' ledgers that fail verification.",
 	})
 	if err := a.Env.Metrics.Register(a.faults); err != nil {
 		return fmt.Errorf("metrics of ledgers: %w", err)
 	}
 	work, stop := a.Env.Drain(ctx)
 	defer stop()
-	if err := a.Env.Retry.Do(ctx, "find where agents' ledgers are", func() error { return a.open(ctx) }); err != nil {
+	if err := a.Env.Retry.Do(ctx, "open agents' ledgers", func() error { return a.open(ctx) }); err != nil {
 		return service.UnlessEnded(ctx, err)
 	}
 	defer a.source.Close()
 	for ctx.Err() == nil {
-		if err := a.fetch(ctx); err != nil {
+		if a.inbox, err = fetch(ctx, a.Env, "fetch entries of agents' ledgers", a.source, a.inbox, batchMessages); err != nil {
 			return service.UnlessEnded(ctx, err)
 		}
 		if err := a.audit(work); err != nil {
@@ -102,17 +102,6 @@ func (a *Auditor) open(ctx context.Context) error {
 	return err
 }
 
-func (a *Auditor) fetch(ctx context.Context) error {
-	a.inbox = a.inbox[:0]
-	return a.Env.Retry.Do(ctx, "fetch entries of agents' ledgers", func() (err error) {
-		a.inbox, err = a.source.Fetch(ctx, a.inbox, batchMessages, batchBytes, batchWait)
-		if len(a.inbox) > 0 {
-			return nil
-		}
-		return err
-	})
-}
-
 // audit verifies the messages of the inbox, publishes alerts on faults, and stores the rows. The
 // rows are the checkpoint, so they come last.
 func (a *Auditor) audit(ctx context.Context) error {
@@ -122,7 +111,7 @@ func (a *Auditor) audit(ctx context.Context) error {
 		m := &a.inbox[i]
 		agent, err := subject.ParseLedger(m.Subject)
 		if err != nil {
-			a.Env.Log.Error("a message is no entry of an agent's ledger, passed over", "sequence", m.Sequence, "error", err)
+			a.Env.Log.Error("message is not an entry of an agent's ledger, skipped", "sequence", m.Sequence, "error", err)
 			continue
 		}
 		row, entry, behind := a.judge(agent, m)
@@ -131,7 +120,7 @@ func (a *Auditor) audit(ctx context.Context) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := a.Env.Retry.Do(ctx, "look for repeated entries of ledgers", func() error { return a.explain(ctx, rows, doubtful) }); err != nil {
+	if err := a.Env.Retry.Do(ctx, "look up repeated ledger entries", func() error { return a.explain(ctx, rows, doubtful) }); err != nil {
 		return err
 	}
 	alerts, err := a.alerts(rows)
@@ -236,4 +225,71 @@ func faultAlert(row *store.LedgerEntry) (wire.Alert, error) {
 // the entry's place in the stream that was created at streamCreated.
 func FaultAlertID(agentID string, streamCreated time.Time, sequence uint64) string {
 	return schema.DigestOf(fmt.Appendf(nil, "ledger %q %d %d", agentID, streamCreated.UnixNano(), sequence)).String()
+}
+
+// What an entry that does not follow may be, in addition to the kinds of ledger.Fault.
+const (
+	FaultRepeat = "repeat" // a valid entry was delivered again: harmless
+	FaultFork   = "fork"   // another valid entry has its number
+)
+
+// doubt is an entry that was parsed but does not follow the chain.
+type doubt struct {
+	row    int // index in the batch
+	entry  *ledger.Entry
+	behind bool // the chain already has its number
+}
+
+// explain determines for entries that do not follow whether they repeat a valid entry or fork the
+// ledger.
+func (a *Auditor) explain(ctx context.Context, rows []store.LedgerEntry, doubtful []doubt) error {
+	if len(doubtful) == 0 {
+		return nil
+	}
+	places := make([]store.LedgerPlace, len(doubtful))
+	for i, d := range doubtful {
+		places[i] = store.LedgerPlace{Ledger: rows[d.row].Ledger, Seq: d.entry.Seq}
+	}
+	stored, err := a.Rows.LedgerEntriesAt(ctx, a.source.StreamCreated(), places)
+	if err != nil {
+		return err
+	}
+	held := make(map[store.LedgerPlace][]store.HeldEntry, len(places))
+	for _, e := range stored {
+		place := store.LedgerPlace{Ledger: e.Ledger, Seq: e.Seq}
+		held[place] = append(held[place], e)
+	}
+	done := 0
+	for i, d := range doubtful {
+		for ; done < d.row; done++ { // those of this batch are not stored yet
+			if r := &rows[done]; r.Fault == "" {
+				place := store.LedgerPlace{Ledger: r.Ledger, Seq: r.Seq}
+				held[place] = append(held[place], store.HeldEntry{Type: r.Type, DataSHA256: schema.DigestOf([]byte(r.Data)).String(), Hash: r.Hash})
+			}
+		}
+		if fault := d.among(held[places[i]]); fault != "" {
+			rows[d.row].Fault = fault
+		}
+	}
+	return nil
+}
+
+// among compares the entry with held, the valid entries that have its number, the newest last. It
+// returns a fault of kind FaultRepeat or FaultFork, or "" where it is neither.
+func (d *doubt) among(held []store.HeldEntry) string {
+	e := d.entry
+	for _, h := range held {
+		if h.Hash == e.Hash.String() && h.Type == string(e.Type) && h.DataSHA256 == schema.DigestOf(e.Data).String() {
+			return fmt.Sprintf("%s: seq %d exists already with the same contents", FaultRepeat, e.Seq)
+		}
+	}
+	if !d.behind || len(held) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: seq %d exists already with hash %s, this one has %s", FaultFork, e.Seq, held[len(held)-1].Hash, e.Hash)
+}
+
+// Backlog returns the backlog of agents' own ledgers: entries that are not rows yet.
+func (a *Auditor) Backlog() service.Consumer {
+	return a.progress.backlog("agent_ledgers", stream.AgentLedger, a.Broker)
 }

@@ -116,7 +116,7 @@ func TestEventsAreChainedOnceAndInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command("python3", append([]string{"-I", filepath.Join(dir, "verify_ledger.py")}, files...)...).CombinedOutput(); err != nil {
-		t.Errorf("the verifier beside the files: %v\n%s", err, out)
+		t.Errorf("the verifier next to the files: %v\n%s", err, out)
 	}
 	again := openBook(t, dir)
 	if placed := appendAll(t, again, events(1, 12)); len(placed) != 0 {
@@ -236,7 +236,7 @@ func TestCrashWhileRotating(t *testing.T) {
 
 // A loss of power may leave a file that was never on the disk: empty, or zero bytes. Nothing in
 // it was acknowledged, and it is begun again.
-func TestBlankFileIsBegunAgain(t *testing.T) {
+func TestBlankFileIsReplaced(t *testing.T) {
 	const full = 4 // events in one file
 	for _, left := range []string{"", strings.Repeat("\x00", 300)} {
 		for files, acknowledged := range []int{0, full} {
@@ -261,7 +261,7 @@ func TestBlankFileIsBegunAgain(t *testing.T) {
 
 // A file that ends within its first entry may have been truncated by somebody. The error names
 // the file and the remedy, and the file stays.
-func TestFileCutInItsFirstEntryIsNamed(t *testing.T) {
+func TestFileTruncatedInItsFirstEntryIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	book := openBook(t, dir)
 	appendAll(t, book, events(1, 1))
@@ -387,7 +387,7 @@ func TestChangedLedgerIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoEventIsTold(t *testing.T) {
+func TestInvalidEventsAreRefused(t *testing.T) {
 	for name, e := range map[string]opledger.Event{
 		"type":    {Type: "NOTE", Data: []byte("{}")},
 		"genesis": {Type: ledger.Genesis, Data: []byte("{}")},

@@ -21,7 +21,7 @@ type Event struct {
 // Check returns an error if the event can never be an entry.
 func (e *Event) Check() error {
 	if _, err := ledger.ParseType(string(e.Type)); err != nil || e.Type == ledger.Genesis {
-		return fmt.Errorf("event %s: type %q is none that a service may write", e.ID, e.Type)
+		return fmt.Errorf("event %s: a service may not write type %q", e.ID, e.Type)
 	}
 	data, err := e.data()
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/plumbline/plumbline/ledger"
@@ -72,21 +73,26 @@ func (k *Keeper) Run(ctx context.Context) (err error) {
 	if k.book, err = Open(k.Dir, k.Name, k.Rotation); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, k.close()) }()
+	defer func() {
+		if k.book != nil {
+			err = errors.Join(err, k.book.Close())
+		}
+	}()
 	work, stop := k.Env.Drain(ctx)
 	defer stop()
 	if err := k.insert(work, k.book.Tail()); err != nil {
 		return err
 	}
-	if err := k.Env.Retry.Do(ctx, "find where the ledger is", func() (err error) {
+	if err := k.Env.Retry.Do(ctx, "open the ledger's stream", func() (err error) {
 		k.source, err = openReader(ctx, k.Broker, stream.Ledger, k.book.Position(), &k.progress)
 		return err
 	}); err != nil {
 		return service.UnlessEnded(ctx, err)
 	}
 	defer k.source.Close()
+	most := min(batchMessages, int(min(k.Rotation.Entries, batchMessages))) // at most batchMessages
 	for ctx.Err() == nil {
-		if err := k.fetch(ctx); err != nil {
+		if k.inbox, err = fetch(ctx, k.Env, "fetch ledger events", k.source, k.inbox, most); err != nil {
 			return service.UnlessEnded(ctx, err)
 		}
 		if err := k.keep(work); err != nil {
@@ -111,23 +117,17 @@ func openReader(ctx context.Context, broker Broker, name string, behind Position
 	return broker.Read(ctx, cfg)
 }
 
-func (k *Keeper) close() error {
-	if k.book == nil {
-		return nil
-	}
-	return k.book.Close()
-}
-
-func (k *Keeper) fetch(ctx context.Context) error {
-	k.inbox = k.inbox[:0]
-	return k.Env.Retry.Do(ctx, "fetch ledger events", func() (err error) {
-		most := min(batchMessages, int(min(k.Rotation.Entries, batchMessages))) // at most batchMessages
-		k.inbox, err = k.source.Fetch(ctx, k.inbox, most, batchBytes, batchWait)
-		if len(k.inbox) > 0 {
+// fetch fetches the next messages into an inbox. It retries until ctx ends.
+func fetch(ctx context.Context, env *service.Env, what string, source Source, inbox []stream.Message, most int) ([]stream.Message, error) {
+	inbox = inbox[:0]
+	err := env.Retry.Do(ctx, what, func() (err error) {
+		inbox, err = source.Fetch(ctx, inbox, most, batchBytes, batchWait)
+		if len(inbox) > 0 {
 			return nil
 		}
 		return err
 	})
+	return inbox, err
 }
 
 // keep appends the messages of the inbox to the ledger, and stores the new entries as rows.
@@ -158,7 +158,7 @@ func (k *Keeper) events() []Event {
 			err = event.Check()
 		}
 		if err != nil {
-			k.Env.Log.Error("a message of the ledger's stream is no event, passed over", "sequence", m.Sequence, "error", err)
+			k.Env.Log.Error("message of stream LEDGER is not a valid event, skipped", "sequence", m.Sequence, "error", err)
 			continue
 		}
 		events = append(events, event)
@@ -206,4 +206,38 @@ func (k *Keeper) insert(ctx context.Context, placed []Placed) error {
 		return fmt.Errorf("rows of the ledger: %w", err)
 	}
 	return nil
+}
+
+// progress records how far a stream has been read and stored.
+type progress struct {
+	next atomic.Uint64 // sequence to read next; 0 before the stream is open
+}
+
+// begin sets the sequence that is read first.
+func (p *progress) begin(from uint64) { p.next.Store(max(from, 1)) }
+
+// stored records that the rows of messages are stored.
+func (p *progress) stored(inbox []stream.Message) {
+	if n := len(inbox); n > 0 {
+		p.next.Store(inbox[n-1].Sequence + 1)
+	}
+}
+
+var errNotOpen = errors.New("the stream is not open yet")
+
+// backlog returns how many messages of the stream are not stored yet.
+func (p *progress) backlog(consumer, name string, broker Broker) service.Consumer {
+	return service.Consumer{Name: consumer, Backlog: func(ctx context.Context) (uint64, error) {
+		next := p.next.Load()
+		if next == 0 {
+			return 0, errNotOpen
+		}
+		state, err := broker.StreamState(ctx, name)
+		return state.Behind(next - 1), err
+	}}
+}
+
+// Backlog returns the backlog of the operator's ledger: events that are not rows yet.
+func (k *Keeper) Backlog() service.Consumer {
+	return k.progress.backlog("ledger", stream.Ledger, k.Broker)
 }

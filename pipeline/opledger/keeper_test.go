@@ -98,7 +98,7 @@ func TestEventsOfTheStreamBecomeFilesAndRows(t *testing.T) {
 
 // A keeper in a new directory, after the old one was lost, writes the same files again from the
 // stream, byte by byte, and no second set of rows.
-func TestLedgerIsMadeAgainFromTheStream(t *testing.T) {
+func TestLedgerIsRebuiltFromTheStream(t *testing.T) {
 	rig, before, after := pipelinetest.New(t), t.TempDir(), t.TempDir()
 	claim(t, rig, 1, 6)
 	first := keeper(t, rig, before)
@@ -135,7 +135,7 @@ func ledgerText(t *testing.T, dir string) string {
 	return text.String()
 }
 
-func TestRowsThatACrashLeftOutAreStored(t *testing.T) {
+func TestRowsMissingAfterACrashAreStored(t *testing.T) {
 	rig, dir := pipelinetest.New(t), t.TempDir()
 	state, err := rig.Client.StreamState(t.Context(), stream.Ledger)
 	if err != nil {
@@ -237,7 +237,7 @@ func TestAgentsLedgersAreVerifiedOnArrival(t *testing.T) {
 }
 
 // A database that is unavailable while an auditor starts does not end the auditor: it asks again.
-func TestAuditorStartsWhileTheDatabaseIsAway(t *testing.T) {
+func TestAuditorStartsWithoutADatabase(t *testing.T) {
 	rig := pipelinetest.New(t)
 	away := &awayOnce{AuditRows: rig.Store}
 	a := &opledger.Auditor{Env: pipelinetest.Env(t, "exporter"), Broker: opledger.On(rig.Client), Rows: away}
@@ -302,11 +302,11 @@ func TestRepeatsAndForksOfAgentsLedgers(t *testing.T) {
 	await(t, rig, "ledger = 'a'", 11)
 	running.Stop(t)
 	for where, want := range map[string]uint64{
-		"fault = ''":                                 5,
-		"startsWith(fault, 'repeat: seq 1 ')":        1,
-		"startsWith(fault, 'repeat: seq 0 ')":        1,
-		"startsWith(fault, 'repeat: seq 2 ')":        1,
-		"startsWith(fault, 'fork: seq 2 is there ')": 3, // one claims the hash of the existing entry
+		"fault = ''":                               5,
+		"startsWith(fault, 'repeat: seq 1 ')":      1,
+		"startsWith(fault, 'repeat: seq 0 ')":      1,
+		"startsWith(fault, 'repeat: seq 2 ')":      1,
+		"startsWith(fault, 'fork: seq 2 exists ')": 3, // one claims the hash of the existing entry
 	} {
 		if got := count(t, rig, "SELECT count() FROM visible_ledger WHERE ledger = 'a' AND "+where); got != want {
 			t.Errorf("%s: %d entries, want %d", where, got, want)

@@ -1,8 +1,6 @@
 package opledger
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +20,7 @@ func (b *Book) recover() error {
 	}
 	for _, number := range numbers {
 		if b.number++; b.number != number {
-			return fmt.Errorf("the file is missing, and %s is there: put it back from a backup; or keep the directory, and move it away to begin a new ledger", fileName(number))
+			return fmt.Errorf("the file is missing, but %s exists: restore it from a backup; or move the directory away and keep it, and a new ledger begins", fileName(number))
 		}
 	}
 	if b.number > 0 {
@@ -75,8 +73,8 @@ const blankBytes = 64 << 10
 
 // errCut says that the file was truncated, or that a loss of power left a part of its first
 // write.
-var errCut = errors.New("it ends within its first entry: put the file back from a backup; " +
-	"where it is the newest file, and power was lost when it was begun, nothing was in it yet: remove it")
+var errCut = errors.New("it ends within its first entry: restore the file from a backup; " +
+	"if it is the newest file, and power was lost when it was created, it had no events yet: remove it")
 
 // readComplete reads a file that is not the last, and makes it read-only. A crash may have
 // happened after the next file was begun and before this one was made read-only.
@@ -88,7 +86,7 @@ func (b *Book) readComplete() (ledger.Summary, error) {
 	defer func() { _ = file.Close() }()
 	v, torn, err := b.read(file)
 	if err == nil && torn {
-		err = errors.New("its last line is incomplete: put the file back from a backup; or keep the directory, and move it away to begin a new ledger")
+		err = errors.New("its last line is incomplete: restore the file from a backup; or move the directory away and keep it, and a new ledger begins")
 	}
 	if err == nil {
 		err = file.Chmod(complete)
@@ -107,7 +105,7 @@ func (b *Book) readLast(before *ledger.Summary) error {
 	if err == nil {
 		err = v.Continues(before)
 		if err != nil {
-			err = fmt.Errorf("%w: a file was changed; keep both, and move the directory away to begin a new ledger", err)
+			err = fmt.Errorf("%w: a file was changed; move the directory away and keep it, and a new ledger begins", err)
 		}
 	}
 	if err == nil && torn {
@@ -122,30 +120,30 @@ func (b *Book) readLast(before *ledger.Summary) error {
 
 // read checks the entries of a file and records them. torn reports that bytes follow the last
 // complete line; b.size does not include them.
-func (b *Book) read(r io.Reader) (v *ledger.Validator, torn bool, err error) {
+func (b *Book) read(file *os.File) (v *ledger.Validator, torn bool, err error) {
 	v = new(ledger.Validator)
 	b.size = 0
-	lines := bufio.NewReaderSize(r, 64<<10)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) && b.size == 0 {
-			return v, false, errCut
-		}
-		if errors.Is(err, io.EOF) {
-			return v, len(line) > 0, nil
-		}
+	for line, err := range completeLines(file) {
 		if err != nil {
 			return v, false, err
 		}
-		entry, err := v.Add(bytes.TrimSuffix(line, []byte("\n")))
+		entry, err := v.Add(line)
 		if err != nil {
-			return v, false, fmt.Errorf("%w: the file was changed; keep it, and move the directory away to begin a new ledger", err)
+			return v, false, fmt.Errorf("%w: the file was changed; move the directory away and keep it, and a new ledger begins", err)
 		}
 		if err := b.note(entry); err != nil {
 			return v, false, fmt.Errorf("seq %d: %w", entry.Seq, err)
 		}
-		b.size += int64(len(line))
+		b.size += int64(len(line) + len("\n"))
 	}
+	if b.size == 0 {
+		return v, false, errCut
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return v, false, err
+	}
+	return v, info.Size() > b.size, nil
 }
 
 // note records an entry that was read.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,7 +30,7 @@ func Walk(dir string, entry func(*Placed) error, fault func(file string, err err
 	for _, number := range numbers {
 		name := fileName(number)
 		if number != next {
-			fault(fileName(next), fmt.Errorf("the file is missing, and %s is there", name))
+			fault(fileName(next), fmt.Errorf("the file is missing, but %s exists", name))
 			before = nil
 		}
 		next = number + 1
@@ -105,7 +106,7 @@ func (w *walker) conclude(before *ledger.Summary) *ledger.Summary {
 	}
 	summary := w.validator.Summary()
 	if w.fault == nil && before == nil && w.number == 1 && summary.ContinuesFrom != nil {
-		w.fault = fmt.Errorf("it continues from %s, and there is no file before it", summary.ContinuesFrom)
+		w.fault = fmt.Errorf("it continues from %s, but there is no file before it", summary.ContinuesFrom)
 	}
 	if w.fault != nil {
 		return nil
@@ -113,22 +114,31 @@ func (w *walker) conclude(before *ledger.Summary) *ledger.Summary {
 	return &summary
 }
 
-// read reads complete lines. An incomplete last line is still being written, or was when its
-// writer ended.
-func (w *walker) read(file io.Reader) error {
-	lines := bufio.NewReaderSize(file, 64<<10)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return nil
+// completeLines yields the complete lines of a file, without their ends. An incomplete last line is
+// still being written, or was when its writer ended.
+func completeLines(file io.Reader) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		reader := bufio.NewReaderSize(file, 64<<10)
+		for {
+			line, err := reader.ReadBytes('\n')
+			if errors.Is(err, io.EOF) || !yield(bytes.TrimSuffix(line, []byte("\n")), err) || err != nil {
+				return
+			}
 		}
+	}
+}
+
+// read passes on the entries of a file.
+func (w *walker) read(file io.Reader) error {
+	for line, err := range completeLines(file) {
 		if err != nil {
 			return err
 		}
-		if err := w.line(bytes.TrimSuffix(line, []byte("\n"))); err != nil {
+		if err := w.line(line); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 func (w *walker) line(line []byte) error {
@@ -144,7 +154,7 @@ func (w *walker) line(line []byte) error {
 	}
 	placed := Placed{Entry: *e, File: w.number}
 	if err := placed.place(); err != nil && w.fault == nil {
-		w.fault = fmt.Errorf("seq %d: its data is none that a service writes: %w", e.Seq, err)
+		w.fault = fmt.Errorf("seq %d: its data is not that of an event: %w", e.Seq, err)
 	}
 	return w.entry(&placed)
 }
@@ -153,7 +163,7 @@ func (w *walker) line(line []byte) error {
 func (p *Placed) Event() (Event, error) {
 	var r record
 	if err := json.Unmarshal(p.Data, &r); err != nil {
-		return Event{}, fmt.Errorf("seq %d: its data is none that a service writes: %w", p.Seq, err)
+		return Event{}, fmt.Errorf("seq %d: its data is not that of an event: %w", p.Seq, err)
 	}
 	return Event{Type: p.Type, ID: r.ID, Data: r.Event, Stream: r.Stream, Sequence: r.Sequence, Received: r.At}, nil
 }

@@ -91,6 +91,15 @@ func (r *reader) admits(row *store.StoredTrace) bool {
 	return row.Digest == t.Digest && len(row.Raw) == len(t.Raw) && ColumnsAgree(t, row)
 }
 
+// ColumnsAgree reports whether the columns of a row agree with its record t on the values that
+// determine the session of the row, its place in it, and the names that are reported.
+func ColumnsAgree(t *schema.Trace, row *store.StoredTrace) bool {
+	number, numbered := row.SequenceNumber, t.Context.HasSequenceNumber
+	return row.TraceID == t.TraceID && row.AgentID == t.AgentID && row.CardID == t.CardID && row.SessionID == schema.SessionID(t) &&
+		row.SessionEnd == t.Context.SessionEnd && row.EventTime.Equal(t.Timestamp) &&
+		(number != nil) == numbered && (!numbered || *number == t.Context.SequenceNumber)
+}
+
 // Order sorts the traces of a part for the audit log: by sequence_number where every trace has
 // one, otherwise by event time, then by stream sequence. It reports whether it sorted by
 // sequence_number.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -56,7 +57,11 @@ func Read(p *Part, numbered bool, outputLimit int, rules redact.Rules) (*Content
 	judge := session.New(head, p.Plan.Session.Carry)
 	c := composer{limit: outputLimit, Contents: Contents{rules: rules}}
 	c.rows = make([]aivs.Row, 0, len(p.Traces))
-	c.lines = make([]byte, 0, linesSize(p.Traces))
+	size := 0 // of traces.jsonl when nothing is redacted or escaped
+	for _, t := range p.Traces {
+		size += len(t.Raw) + len("\n")
+	}
+	c.lines = make([]byte, 0, size)
 	for _, t := range p.Traces {
 		if err := c.add(t); err != nil {
 			return nil, nil, fmt.Errorf("trace %s: %w", t.TraceID, err)
@@ -64,16 +69,10 @@ func Read(p *Part, numbered bool, outputLimit int, rules redact.Rules) (*Content
 		judge.Add(&c.trace, t.Verdict)
 	}
 	var err error
-	c.verdicts, err = c.verdictLines(p.Traces)
-	return &c.Contents, judge, err
-}
-
-// linesSize returns the size of traces.jsonl when nothing is redacted or escaped.
-func linesSize(traces []*store.StoredTrace) (size int) {
-	for _, t := range traces {
-		size += len(t.Raw) + len("\n")
+	if c.verdicts, err = c.verdictLines(p.Traces); err != nil {
+		return nil, nil, err
 	}
-	return size
+	return &c.Contents, judge, nil
 }
 
 // Compose combines the contents of a part with its plan to the input of its bundle.
@@ -261,14 +260,9 @@ func (c *composer) verdictLines(traces []*store.StoredTrace) ([]byte, error) {
 // cardMembers returns the cards as they were registered, in the order of their ids. They are not
 // redacted: cards are public, and a card's signature covers all of it.
 func cardMembers(cards map[string][]byte) []aivs.Member {
-	ids := make([]string, 0, len(cards))
-	for id := range cards {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	members := make([]aivs.Member, len(ids))
-	for i, id := range ids {
-		members[i] = aivs.Member{Name: "cards/" + durable.SafeName(id) + ".json", Data: pyjson.Line(cards[id])}
+	members := make([]aivs.Member, 0, len(cards))
+	for _, id := range slices.Sorted(maps.Keys(cards)) {
+		members = append(members, aivs.Member{Name: "cards/" + durable.SafeName(id) + ".json", Data: pyjson.Line(cards[id])})
 	}
 	return members
 }

@@ -77,7 +77,7 @@ const optionalTool = `{"aap_version":"0.1.0","trace_id":"t2","agent_id":"a","car
 
 // A value that the optional rules hide is in no file of a bundle, and the manifest counts it
 // separately. Without these rules the value stays.
-func TestOptionalRulesAreCountedApart(t *testing.T) {
+func TestOptionalRedactionsAreCountedSeparately(t *testing.T) {
 	compose := func(rules redact.Rules) (content string, report *aivs.Report) {
 		verdict := &schema.Verdict{Violations: []schema.Remark{{Description: `"Bearer hunter2hunter2" is forbidden`}}}
 		verdict.Metadata.TraceDigest = schema.DigestOf([]byte(optional))

@@ -1,5 +1,6 @@
 // Package seal turns a session's stored traces into a signed AIVS bundle. It provides the steps
-// of the exporter's commit.
+// of the exporter's commit. It is called seal, not bundle, because it also has the record of a sealed
+// part and the comparison that decides whether a part may be sealed; package aivs has the bundles.
 //
 // It owns the record of what is planned and sealed (Record, in bucket seals), the comparison of
 // rows with receipts, the mapping of a trace to a row of the audit log, and the bundle file:

@@ -23,14 +23,14 @@ import (
 
 // ErrTaken says that the plan's file name belongs to another bundle: two sessions have the same
 // beginning of their id and the same second. The plan needs another name.
-var ErrTaken = errors.New("the file's name is taken by another bundle")
+var ErrTaken = errors.New("another bundle has the file's name")
 
 // ErrUnfit says that a bundle can never be made of the part. Retrying does not help.
 var ErrUnfit = errors.New("no bundle can be made of this part")
 
 // ErrOtherKey says that the plan names another key and that no bundle of that key exists. The
 // plan needs the current key.
-var ErrOtherKey = errors.New("the plan is that of another signing key")
+var ErrOtherKey = errors.New("the plan names another signing key")
 
 // File returns the name, below the bundle directory, of a bundle with this export time. Each
 // agent has its own folder.
@@ -63,7 +63,7 @@ func Place(dir string, p *Part, in *aivs.Input, key ed25519.PrivateKey) (*aivs.B
 		return adopt(existing, p)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("look for an earlier bundle: %w", err)
+		return nil, fmt.Errorf("look for an existing bundle: %w", err)
 	}
 	if aivs.KeyID(key.Public().(ed25519.PublicKey)) != p.Plan.KeyID {
 		return nil, ErrOtherKey
@@ -86,17 +86,17 @@ func Place(dir string, p *Part, in *aivs.Input, key ed25519.PrivateKey) (*aivs.B
 func adopt(existing []byte, p *Part) (*aivs.Bundle, error) {
 	report, err := aivs.Verify(bytes.NewReader(existing), aivs.Options{RequireSignature: true})
 	if err != nil {
-		return nil, fmt.Errorf("read the earlier bundle %s: %w", p.Plan.File, err)
+		return nil, fmt.Errorf("read the existing bundle %s: %w", p.Plan.File, err)
 	}
 	if !report.Intact || report.KeyID != p.Plan.KeyID {
-		return nil, fmt.Errorf("%w: %s exists and is no valid bundle of the plan's key", ErrTaken, p.Plan.File)
+		return nil, fmt.Errorf("%w: %s exists and is not a valid bundle signed by the plan's key", ErrTaken, p.Plan.File)
 	}
 	o := report.Opening
 	if o == nil || o.SessionID != p.SessionID || o.AgentID != p.AgentID || o.Part != p.Plan.Part || o.PreviousBundleHash != p.Plan.Previous {
 		return nil, fmt.Errorf("%w: %s", ErrTaken, p.Plan.File)
 	}
 	if p.Verdict, err = SessionVerdict(existing); err != nil {
-		return nil, fmt.Errorf("read the earlier bundle %s: %w", p.Plan.File, err)
+		return nil, fmt.Errorf("read the existing bundle %s: %w", p.Plan.File, err)
 	}
 	return &aivs.Bundle{
 		FileName:  filepath.Base(p.Plan.File),

@@ -33,7 +33,7 @@ func row(inputs string, cost int64) aivs.Row {
 
 // An error that no retry can cure must differ from one that a retry can: the first concerns one
 // session, the second all sessions.
-func TestUnfitPartIsTold(t *testing.T) {
+func TestUnfitPartIsReported(t *testing.T) {
 	mine := seal.Record{KeyID: aivs.KeyID(key.Public().(ed25519.PublicKey))}
 	if _, err := place(t.TempDir(), []aivs.Row{row("{}", -1)}, mine); !errors.Is(err, seal.ErrUnfit) {
 		t.Errorf("a negative cost: %v", err)

@@ -109,7 +109,7 @@ func (l *Log) inPlace() error {
 			return err
 		}
 		if !os.SameFile(named, open) || open.Size() < f.size {
-			return fmt.Errorf("%w: %s was replaced or cut under the process that writes it", ErrTampered, f.file.Name())
+			return fmt.Errorf("%w: %s was replaced or truncated while this process was writing it", ErrTampered, f.file.Name())
 		}
 	}
 	return nil
@@ -162,7 +162,7 @@ func (l *Log) commit(size int64, pending []tlog.Hash) error {
 	head := anchor.Checkpoint{Origin: l.origin, Size: size, Root: root}
 	if l.view.signed != nil {
 		if err := continues(&l.view.head, &head, l.view.reader(pending)); err != nil {
-			return fmt.Errorf("%w: by the hashes on disk %w", ErrTampered, err)
+			return fmt.Errorf("%w: compared with the hashes on disk: %w", ErrTampered, err)
 		}
 	}
 	signed, err := head.Sign(l.keys.signer)

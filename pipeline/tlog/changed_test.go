@@ -13,7 +13,7 @@ import (
 
 // An attacker who changes the files of an open log gets no signature of its key on a second
 // history, and no invalid proofs.
-func TestLogThatIsChangedUnderItsWriter(t *testing.T) {
+func TestLogChangedDuringARun(t *testing.T) {
 	flip := func(t *testing.T, dir string, stored int) {
 		t.Helper()
 		hashes := files(t, dir)[hashesName]
@@ -67,7 +67,7 @@ func TestLogThatIsChangedUnderItsWriter(t *testing.T) {
 }
 
 // A refused log keeps every byte: it opens again once its own checkpoint is restored.
-func TestRefusedLogIsLeftAsItIs(t *testing.T) {
+func TestRefusedLogIsNotChanged(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir)
 	appendTo(t, l, leavesOf(t, 0, 4))

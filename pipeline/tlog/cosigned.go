@@ -18,8 +18,8 @@ import (
 // Reasons why Cosign refuses a checkpoint. Its errors wrap one of these or ErrNotKept, or are
 // errors of the disk.
 var (
-	ErrNotCheckpoint = errors.New("not a checkpoint that this log has signed")
-	ErrNoWitness     = errors.New("no cosignature of a witness that this log knows")
+	ErrNotCheckpoint = errors.New("this log did not sign the checkpoint")
+	ErrNoWitness     = errors.New("no cosignature by a witness of this log")
 )
 
 // cosigned is the newest checkpoint that witnesses have cosigned. The zero value means that there
@@ -41,7 +41,7 @@ func (l *Log) Cosign(signed []byte, witnesses []*anchor.Witness, now time.Time) 
 		return fmt.Errorf("%w: %w", ErrNotCheckpoint, err)
 	}
 	if err := l.view.GoesOnFrom(head); err != nil {
-		return fmt.Errorf("%w: by a checkpoint that it has signed: %w", ErrNotKept, err)
+		return fmt.Errorf("%w: compared with a checkpoint that it signed: %w", ErrNotKept, err)
 	}
 	found, err := anchor.Cosignatures(signed, witnesses)
 	switch {
@@ -58,7 +58,7 @@ func (l *Log) Cosign(signed []byte, witnesses []*anchor.Witness, now time.Time) 
 	}
 	for _, c := range found {
 		if c.At.After(now.Add(anchor.ClockSkew)) {
-			return fmt.Errorf("%w: that of %q is of %s, which is to come", ErrNoWitness, c.Name, c.At.Format(time.RFC3339))
+			return fmt.Errorf("%w: the cosignature of %q is dated %s, in the future", ErrNoWitness, c.Name, c.At.Format(time.RFC3339))
 		}
 		next.lines = slices.DeleteFunc(next.lines, func(s note.Signature) bool { return s.Name == c.Name && s.Hash == c.Hash })
 		next.lines = append(next.lines, c.Signature)
@@ -93,14 +93,14 @@ func (l *Log) loadCosigned() error {
 	}
 	head, err := anchor.OpenCheckpointBy(signed, l.view.keys)
 	if err != nil {
-		return fmt.Errorf("%w: what witnesses have cosigned: %w", ErrTampered, err)
+		return fmt.Errorf("%w: the cosigned checkpoint: %w", ErrTampered, err)
 	}
 	if err := l.view.GoesOnFrom(head); err != nil {
-		return fmt.Errorf("%w: by what witnesses have cosigned: %w", ErrNotKept, err)
+		return fmt.Errorf("%w: compared with the cosigned checkpoint: %w", ErrNotKept, err)
 	}
 	opened, err := note.Open(signed, note.VerifierList(l.view.keys...))
 	if err != nil {
-		return fmt.Errorf("%w: what witnesses have cosigned: %w", ErrTampered, err)
+		return fmt.Errorf("%w: the cosigned checkpoint: %w", ErrTampered, err)
 	}
 	l.cosigned = cosigned{head: *head, note: signed, lines: opened.UnverifiedSigs}
 	return nil

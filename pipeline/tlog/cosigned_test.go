@@ -42,7 +42,7 @@ func seenBy(t *testing.T, signed []byte, witnesses []*anchor.Witness) (names str
 
 // The log publishes the cosignatures with its checkpoint until it grows, also after a restart and
 // under another key. Then it publishes them as the newest cosigned checkpoint.
-func TestCosignaturesAreShown(t *testing.T) {
+func TestCosignaturesAreServed(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir)
 	appendTo(t, l, leavesOf(t, 0, 3))
@@ -61,7 +61,7 @@ func TestCosignaturesAreShown(t *testing.T) {
 		t.Errorf("seen by %q:\n%s", got, l.Checkpoint())
 	}
 	if n := bytes.Count(l.Checkpoint(), []byte("a.example")); n != 1 {
-		t.Errorf("a's line is there %d times", n)
+		t.Errorf("a's line is present %d times", n)
 	}
 	closeLog(t, l)
 	key := after(keyOf(2), keyOf(1))
@@ -91,7 +91,7 @@ func TestCosignaturesAreShown(t *testing.T) {
 	}
 }
 
-func TestCosignaturesThatAreRefused(t *testing.T) {
+func TestInvalidCosignaturesAreRefused(t *testing.T) {
 	l, other := open(t, t.TempDir()), open(t, t.TempDir())
 	defer closeLog(t, l)
 	defer closeLog(t, other)
@@ -107,7 +107,7 @@ func TestCosignaturesThatAreRefused(t *testing.T) {
 	}{
 		"nothing":                         {nil, ErrNotCheckpoint},
 		"no cosignature":                  {head, ErrNoWitness},
-		"a witness that nobody knows":     {anchortest.NewWitness("b.example", 12).Cosign(head, today), ErrNoWitness},
+		"an unknown witness":              {anchortest.NewWitness("b.example", 12).Cosign(head, today), ErrNoWitness},
 		"a key that bears another's name": {anchortest.NewWitness("a.example", 12).Cosign(head, today), ErrNoWitness},
 		"a changed root":                  {w.Cosign(bytes.Replace(head, []byte("\n3\n"), []byte("\n4\n"), 1), today), ErrNotCheckpoint},
 		"a cosignature of something else": {append(bytes.Clone(head), w.Cosign(fork, today)[len(fork):]...), ErrNoWitness},
@@ -125,7 +125,7 @@ func TestCosignaturesThatAreRefused(t *testing.T) {
 }
 
 // A log that is not a continuation of the cosigned checkpoint is not opened.
-func TestLogGoesOnFromWhatWitnessesSaw(t *testing.T) {
+func TestLogContinuesFromTheCosignedCheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir)
 	appendTo(t, l, leavesOf(t, 0, 3))

@@ -21,7 +21,7 @@ const (
 )
 
 // ErrTampered is wrapped by every error about files that do not match the log's checkpoint.
-var ErrTampered = errors.New("the transparency log was changed, or its disk has lost something")
+var ErrTampered = errors.New("the transparency log was changed, or its disk lost data")
 
 // contents describes the files of a log, up to a size.
 type contents struct {
@@ -87,7 +87,7 @@ func expect(r io.Reader, want tlog.Hash) error {
 		return noEnd(err)
 	}
 	if got != want {
-		return errors.New("not what the leaves give")
+		return errors.New("it does not match the leaves")
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func expect(r io.Reader, want tlog.Hash) error {
 // noEnd replaces io.EOF by what the end of the file means here.
 func noEnd(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("the file ends before it")
+		return errors.New("the file ends too early")
 	}
 	return err
 }

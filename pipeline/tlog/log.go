@@ -90,13 +90,13 @@ func OpenLog(dir string, key LogKey, kept ...*anchor.Checkpoint) (*Log, error) {
 
 // ErrNotKept is wrapped by the error about a log that is not a continuation of a checkpoint kept
 // elsewhere.
-var ErrNotKept = errors.New("this is not the log that others have seen")
+var ErrNotKept = errors.New("this is not a continuation of the log that others have seen")
 
 func (l *Log) open(kept []*anchor.Checkpoint) error {
 	if _, err := os.Stat(filepath.Join(l.dir, checkpointName)); errors.Is(err, fs.ErrNotExist) {
 		for _, c := range kept {
 			if c.Size > 0 {
-				return fmt.Errorf("%w: there is none, and it had %d leaves", ErrNotKept, c.Size)
+				return fmt.Errorf("%w: there is no log here, and it had %d leaves", ErrNotKept, c.Size)
 			}
 		}
 		if err := l.begin(); err != nil {
@@ -119,7 +119,7 @@ func (l *Log) open(kept []*anchor.Checkpoint) error {
 		return err
 	}
 	l.contents = *found
-	return l.goOn()
+	return l.resume()
 }
 
 // begin creates the files of an empty log. It refuses leaves without a checkpoint, which are what
@@ -128,7 +128,7 @@ func (l *Log) begin() error {
 	for _, name := range []string{leavesName, hashesName} {
 		path := filepath.Join(l.dir, name)
 		if info, err := os.Stat(path); err == nil && info.Size() > 0 {
-			return fmt.Errorf("%w: %s is there, and no checkpoint", ErrTampered, path)
+			return fmt.Errorf("%w: %s exists without a checkpoint", ErrTampered, path)
 		}
 		if err := durable.WriteFile(path, nil, 0o644); err != nil {
 			return err
@@ -149,29 +149,29 @@ func (l *Log) Use(key LogKey) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.keys, l.view.keys = keys, keys.verifiers
-	if err := l.signAnew(); err != nil {
+	if err := l.signHead(); err != nil {
 		return fmt.Errorf("transparency log: %w", err)
 	}
 	return nil
 }
 
-// signAnew signs the head unless the key in use has signed it.
-func (l *Log) signAnew() error {
+// signHead signs the head unless the key in use has signed it.
+func (l *Log) signHead() error {
 	if _, err := anchor.OpenCheckpoint(l.view.signed, l.view.keys[0]); err == nil {
 		return nil
 	}
 	return l.commit(l.view.head.Size, nil)
 }
 
-// goOn removes what follows the checkpoint in the files, and signs the checkpoint with the key in
+// resume removes what follows the checkpoint in the files, and signs the checkpoint with the key in
 // use. Those bytes were being appended when the process ended; no proof of them was given. A log
 // that is refused is left unchanged: if its checkpoint is an old one, those bytes are the end of
 // the newer log.
-func (l *Log) goOn() error {
+func (l *Log) resume() error {
 	if err := errors.Join(l.view.leaves.Truncate(l.length), l.view.hashes.Truncate(l.storedBytes())); err != nil {
 		return err
 	}
-	return l.signAnew()
+	return l.signHead()
 }
 
 // storedBytes returns how many bytes of the file of hashes belong to the log.
@@ -212,13 +212,6 @@ func (l *Log) Checkpoint() []byte {
 		return slices.Concat(l.view.signed, anchor.Lines(l.cosigned.lines))
 	}
 	return l.view.signed
-}
-
-// CheckConsistency is View.CheckConsistency.
-func (l *Log) CheckConsistency(signed []byte) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.view.CheckConsistency(signed)
 }
 
 func prefixOf(hash tlog.Hash) uint64 { return binary.BigEndian.Uint64(hash[:8]) }

@@ -111,7 +111,7 @@ func TestReconcile(t *testing.T) {
 
 // The log may grow while it is compared: a proof that is newer than the view is checked against
 // the log as it is then. A proof that no log gave stays bad.
-func TestLogMayGrowWhileItIsCompared(t *testing.T) {
+func TestLogMayGrowDuringAComparison(t *testing.T) {
 	dir, bundles := t.TempDir(), t.TempDir()
 	l := open(t, dir)
 	defer closeLog(t, l)

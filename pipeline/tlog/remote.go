@@ -74,21 +74,21 @@ func (r *Remote) get(ctx context.Context, path string) ([]byte, error) {
 	url := strings.TrimSuffix(r.Prefix, "/") + "/" + path
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return nil, fmt.Errorf("ask a log: %w", err)
+		return nil, fmt.Errorf("request to a log: %w", err)
 	}
 	answer, err := r.Client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("ask a log: %w", err)
+		return nil, fmt.Errorf("request to a log: %w", err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	data, err := io.ReadAll(io.LimitReader(answer.Body, maxTile))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("ask a log: %s: %w", url, err)
+		return nil, fmt.Errorf("request to a log: %s: %w", url, err)
 	case answer.StatusCode == http.StatusNotFound:
-		return nil, fmt.Errorf("ask a log: %s: %w", url, errNotServed)
+		return nil, fmt.Errorf("request to a log: %s: %w", url, errNotServed)
 	case answer.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("ask a log: %s: it answers %s", url, answer.Status)
+		return nil, fmt.Errorf("request to a log: %s: it answered %s", url, answer.Status)
 	}
 	return data, nil
 }

@@ -1,14 +1,21 @@
 package tlog
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
+	"math/big"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/anchor"
@@ -43,7 +50,7 @@ type waiting struct {
 // Open opens the list. Call it before any other method.
 func (s *Stamper) Open() error {
 	s.list = outbox.List[waiting]{
-		Name: "time stamps", Dir: s.Queue, Settle: s.settle, Parallel: 1, Log: s.Log, Failed: s.Failed, Waiting: s.Waiting,
+		Name: "time stamps", Dir: s.Queue, Process: s.process, Parallel: 1, Log: s.Log, Failed: s.Failed, Waiting: s.Waiting,
 	}
 	return s.list.Open()
 }
@@ -62,7 +69,7 @@ func (s *Stamper) Add(files ...string) error {
 func Waiting(queue string) (map[string]bool, error) {
 	items, err := outbox.Read[waiting](queue)
 	if err != nil {
-		return nil, fmt.Errorf("read what waits for a time stamp: %w", err)
+		return nil, fmt.Errorf("read the bundles that wait for a time stamp: %w", err)
 	}
 	files := make(map[string]bool, len(items))
 	for _, item := range items {
@@ -74,14 +81,14 @@ func Waiting(queue string) (map[string]bool, error) {
 // Run stamps the waiting bundles until ctx ends.
 func (s *Stamper) Run(ctx context.Context) error { return s.list.Run(ctx) }
 
-// settle stamps one bundle. It logs a bundle that can never be stamped and returns nil for it, so
+// process stamps one bundle. It logs a bundle that can never be stamped and returns nil for it, so
 // the bundle leaves the list.
-func (s *Stamper) settle(ctx context.Context, w *waiting) error {
+func (s *Stamper) process(ctx context.Context, w *waiting) error {
 	bundle := filepath.Join(s.Bundles, w.File)
 	signature, err := signatureOf(bundle)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errBroken):
-		s.Log.Error("a bundle gets no time stamp", "bundle", bundle, "error", err)
+		s.Log.Error("a bundle cannot be time stamped, skipped", "bundle", bundle, "error", err)
 		return nil
 	case err != nil:
 		return err
@@ -99,9 +106,9 @@ func (s *Stamper) stamp(ctx context.Context, path string, signature []byte) erro
 			return nil
 		}
 	}
-	nonce, err := newNonce()
+	nonce, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 64)) // 64 random bits
 	if err != nil {
-		return err
+		return fmt.Errorf("nonce: %w", err)
 	}
 	query, err := anchor.Query(signature, nonce)
 	if err != nil {
@@ -112,7 +119,7 @@ func (s *Stamper) stamp(ctx context.Context, path string, signature []byte) erro
 		return err
 	}
 	if _, err := anchor.VerifyTimestamp(reply, signature, s.Trusted, nonce); err != nil {
-		return fmt.Errorf("the authority's answer is not believed: %w", err)
+		return fmt.Errorf("the authority's answer is not valid: %w", err)
 	}
 	if err := durable.WriteFile(path, reply, 0o644); err != nil {
 		return err
@@ -124,7 +131,7 @@ func (s *Stamper) stamp(ctx context.Context, path string, signature []byte) erro
 }
 
 // errBroken says that a file is no longer a valid signed bundle.
-var errBroken = errors.New("the bundle does not hold")
+var errBroken = errors.New("the bundle is not intact")
 
 // signatureOf returns the signature of a bundle after verifying the bundle.
 func signatureOf(bundle string) ([]byte, error) {
@@ -140,4 +147,36 @@ func signatureOf(bundle string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %s", errBroken, report.Faults[0].Message)
 	}
 	return report.SignatureBytes, nil
+}
+
+// askTimeout bounds one request to an authority.
+const askTimeout = 30 * time.Second
+
+// Over returns the authority at a URL (RFC 3161 section 3.4).
+func Over(client *http.Client, url string) Authority {
+	return func(ctx context.Context, query []byte) ([]byte, error) {
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(query))
+		if err != nil {
+			return nil, fmt.Errorf("request a time stamp: %w", err)
+		}
+		request.Header.Set("Content-Type", anchor.QueryType)
+		request.Header.Set("Accept", anchor.ReplyType)
+		answer, err := client.Do(request)
+		if err != nil {
+			return nil, fmt.Errorf("request a time stamp: %w", err)
+		}
+		defer func() { _ = answer.Body.Close() }()
+		reply, err := io.ReadAll(io.LimitReader(answer.Body, anchor.MaxReply+1))
+		switch kind := answer.Header.Get("Content-Type"); {
+		case err != nil:
+			return nil, fmt.Errorf("request a time stamp: %w", err)
+		case answer.StatusCode != http.StatusOK:
+			return nil, fmt.Errorf("request a time stamp: the authority answered %s", answer.Status)
+		case !strings.HasPrefix(kind, anchor.ReplyType):
+			return nil, fmt.Errorf("request a time stamp: the authority answered with type %.80q, want %s", kind, anchor.ReplyType)
+		}
+		return reply, nil
+	}
 }

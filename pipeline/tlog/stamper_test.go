@@ -86,7 +86,7 @@ func await(t *testing.T, events <-chan struct{}, what string) {
 	select {
 	case <-events:
 	case <-time.After(time.Minute):
-		t.Fatalf("waited in vain for %s", what)
+		t.Fatalf("%s did not come within the time limit", what)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestBundlesAreStamped(t *testing.T) {
 	if err := errors.Join(s.Add("later.tar.gz"), s.Add("later.tar.gz")); err != nil {
 		t.Fatal(err)
 	}
-	await(t, s.stamped, "a stamp of what came later")
+	await(t, s.stamped, "a stamp of the later bundle")
 	s.stop()
 	for _, path := range []string{before, later} {
 		signature, err := signatureOf(path)
@@ -129,7 +129,7 @@ func TestBundlesAreStamped(t *testing.T) {
 }
 
 // Whatever the authority answers, a bundle waits until it has a valid stamp.
-func TestAuthorityThatFails(t *testing.T) {
+func TestFailingAuthorityIsRetried(t *testing.T) {
 	dir, authority, stranger := t.TempDir(), anchortest.New(t), anchortest.New(t)
 	var calls atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -161,25 +161,25 @@ func TestAuthorityThatFails(t *testing.T) {
 	}
 	s.Ask = func(_ context.Context, query []byte) ([]byte, error) { return stranger.Reply(query) }
 	bundle(t, dir, "other")
-	if err := s.settle(t.Context(), &waiting{"other.tar.gz"}); err == nil || !strings.Contains(err.Error(), "the authority's answer is not believed") {
+	if err := s.process(t.Context(), &waiting{"other.tar.gz"}); err == nil || !strings.Contains(err.Error(), "the authority's answer is not valid") {
 		t.Errorf("a stamp by a stranger: %v", err)
 	}
 }
 
 // A bundle that can never be stamped does not stay in the list.
-func TestBundlesThatCannotBeStamped(t *testing.T) {
+func TestInvalidBundlesLeaveTheList(t *testing.T) {
 	dir, authority := t.TempDir(), anchortest.New(t)
-	s := newStamper(t, dir, authority, func(context.Context, []byte) ([]byte, error) { return nil, errors.New("nobody is asked") })
+	s := newStamper(t, dir, authority, func(context.Context, []byte) ([]byte, error) { return nil, errors.New("no request is expected") })
 	broken := bundle(t, dir, "broken")
 	if err := os.Truncate(broken, 100); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range []string{"broken.tar.gz", "gone.tar.gz"} {
-		if err := s.settle(t.Context(), &waiting{file}); err != nil {
+		if err := s.process(t.Context(), &waiting{file}); err != nil {
 			t.Errorf("%s waits on: %v", file, err)
 		}
 	}
-	for _, want := range []string{"gone.tar.gz", "the bundle does not hold"} {
+	for _, want := range []string{"gone.tar.gz", "the bundle is not intact"} {
 		if !strings.Contains(s.log.String(), want) {
 			t.Errorf("the log does not say %q:\n%s", want, s.log)
 		}
@@ -188,7 +188,7 @@ func TestBundlesThatCannotBeStamped(t *testing.T) {
 
 // After a crash between the stamp and the removal from the list, the authority is not asked
 // again.
-func TestStampThatIsThere(t *testing.T) {
+func TestExistingStampIsKept(t *testing.T) {
 	dir, authority := t.TempDir(), anchortest.New(t)
 	s := newStamper(t, dir, authority, func(_ context.Context, query []byte) ([]byte, error) { return authority.Reply(query) })
 	bundle(t, dir, "s")
@@ -200,13 +200,13 @@ func TestStampThatIsThere(t *testing.T) {
 		return nil
 	}
 	for range 2 {
-		if err := s.settle(t.Context(), &waiting{"s.tar.gz"}); err != nil {
+		if err := s.process(t.Context(), &waiting{"s.tar.gz"}); err != nil {
 			t.Fatal(err)
 		}
-		s.Ask = func(context.Context, []byte) ([]byte, error) { return nil, errors.New("asked again") }
+		s.Ask = func(context.Context, []byte) ([]byte, error) { return nil, errors.New("a second request") }
 	}
 	if placed != 2 {
-		t.Errorf("told of %d stamps", placed)
+		t.Errorf("%d stamps were reported", placed)
 	}
 }
 

@@ -80,7 +80,7 @@ func TestTiles(t *testing.T) {
 	}
 }
 
-func TestPathsThatAreNoTile(t *testing.T) {
+func TestInvalidTilePaths(t *testing.T) {
 	l := open(t, t.TempDir())
 	defer closeLog(t, l)
 	appendTo(t, l, leavesOf(t, 0, 300))
@@ -117,7 +117,7 @@ func served(t *testing.T, l *Log) *Remote {
 }
 
 // A client that keeps a checkpoint can check by tiles alone that the log is append-only.
-func TestOutsidersCheckThatALogOnlyGrows(t *testing.T) {
+func TestClientsCheckThatALogOnlyGrows(t *testing.T) {
 	l := open(t, t.TempDir())
 	defer closeLog(t, l)
 	remote := served(t, l)
@@ -158,6 +158,6 @@ func TestOutsidersCheckThatALogOnlyGrows(t *testing.T) {
 	}
 	remote.Keys = []note.Verifier{verifierOf(t, keyOf(2))}
 	if _, _, err := remote.Checkpoint(t.Context()); err == nil {
-		t.Error("a checkpoint by nobody's key")
+		t.Error("a checkpoint with an unknown key is accepted")
 	}
 }

@@ -92,7 +92,7 @@ func (v *View) read() (*contents, error) {
 		return nil, err
 	}
 	if root != v.head.Root {
-		return nil, fmt.Errorf("%w: its %d leaves do not give the checkpoint's root", ErrTampered, v.head.Size)
+		return nil, fmt.Errorf("%w: its %d leaves do not have the checkpoint's root", ErrTampered, v.head.Size)
 	}
 	return c, nil
 }
@@ -101,18 +101,9 @@ func (v *View) reader(pending []tlog.Hash) *hashReader {
 	return &hashReader{file: v.hashes, stored: tlog.StoredHashCount(v.head.Size), pending: pending}
 }
 
-// CheckConsistency returns an error unless the log still holds everything that it held when it
-// signed a checkpoint, such as that of a bundle's proof: nothing removed, changed or inserted.
-// Call Check first to check the log itself.
-func (v *View) CheckConsistency(signed []byte) error {
-	older, err := anchor.OpenCheckpointBy(signed, v.keys)
-	if err != nil {
-		return err
-	}
-	return v.GoesOnFrom(older)
-}
-
-// GoesOnFrom is CheckConsistency for a checkpoint that somebody has kept.
+// GoesOnFrom returns an error unless the log still holds everything that it held at an earlier
+// checkpoint, such as that of a bundle's proof: nothing removed, changed or inserted. Call Check
+// first to check the log itself.
 func (v *View) GoesOnFrom(older *anchor.Checkpoint) error {
 	return continues(older, &v.head, v.reader(nil))
 }
@@ -123,7 +114,7 @@ func continues(older, newer *anchor.Checkpoint, hashes tlog.HashReader) (err err
 	var proof tlog.TreeProof
 	if older.Size > 0 && older.Size < newer.Size {
 		if proof, err = tlog.ProveTree(newer.Size, older.Size, hashes); err != nil {
-			return fmt.Errorf("prove that the log goes on from %d leaves: %w", older.Size, err)
+			return fmt.Errorf("prove that the log continues from %d leaves: %w", older.Size, err)
 		}
 	}
 	return anchor.CheckConsistency(proof, older, newer)

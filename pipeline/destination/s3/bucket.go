@@ -61,10 +61,10 @@ func (b *Bucket) Ready(ctx context.Context) error {
 	case there:
 		return nil
 	case !b.cfg.CreateBucket:
-		return fmt.Errorf("%s: there is no bucket %q: make it, or set s3_create_bucket", b.location, b.cfg.Bucket)
+		return fmt.Errorf("%s: bucket %q does not exist: create it, or set s3_create_bucket", b.location, b.cfg.Bucket)
 	}
 	if err := b.client.MakeBucket(ctx, b.cfg.Bucket, minio.MakeBucketOptions{Region: b.cfg.Region}); err != nil {
-		return b.fault("make the bucket", err)
+		return b.fault("create the bucket", err)
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func (b *Bucket) Deliver(ctx context.Context, name, sha256 string, content io.Re
 	}
 	// Another writer was faster, or an earlier attempt succeeded after all.
 	if there, err = b.find(ctx, key, sha256, size); !there && err == nil {
-		err = fmt.Errorf("%s: store %s: the name was taken and is free again", b.location, key)
+		err = fmt.Errorf("%s: store %s: the name was taken during the request and is free now", b.location, key)
 	}
 	return err
 }
@@ -162,12 +162,12 @@ func (b *Bucket) fault(doing string, err error) error {
 		b.secrets.Expire() // the file may have new credentials by now
 		hint = ": the store does not accept " + b.source() + ", or they lack s3:ListBucket, s3:GetObject or s3:PutObject on this bucket"
 	case minio.NoSuchBucket:
-		hint = ": make the bucket, or set s3_create_bucket"
+		hint = ": create the bucket, or set s3_create_bucket"
 	case minio.AuthorizationHeaderMalformed, minio.InvalidRegion, "PermanentRedirect", "IllegalLocationConstraintException":
-		hint = fmt.Sprintf(": is s3_region (%s) the bucket's?", b.cfg.Region)
+		hint = fmt.Sprintf(": check that s3_region (%s) is the region of the bucket", b.cfg.Region)
 	}
 	if strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
-		hint = ": the store speaks http, s3_endpoint says https"
+		hint = ": the store uses http, but s3_endpoint says https"
 	}
 	if code == "" || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: %s: %w%s", b.location, doing, err, hint)

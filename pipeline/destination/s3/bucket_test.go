@@ -106,7 +106,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	missing.Bucket = "nowhere"
 	for want, cfg := range map[string]s3.Config{
 		"the store does not accept the credentials in " + right.CredentialsFile: s3test.Config(t, s.Address, "wrong"),
-		`there is no bucket "nowhere": make it, or set s3_create_bucket`:        missing,
+		`bucket "nowhere" does not exist: create it, or set s3_create_bucket`:   missing,
 	} {
 		if want = strings.ReplaceAll(want, right.CredentialsFile, cfg.CredentialsFile); !strings.Contains(said(t, cfg), want) {
 			t.Errorf("%s\nwant: %s", said(t, cfg), want)
@@ -175,7 +175,7 @@ func between(t *testing.T, s *s3test.Server, treat func(w http.ResponseWriter, r
 }
 
 // A PUT whose answer was lost has succeeded: the next attempt detects that.
-func TestAnswerThatIsLost(t *testing.T) {
+func TestLostAnswer(t *testing.T) {
 	s := s3test.New(t)
 	var puts atomic.Int64
 	b := open(t, between(t, s, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
@@ -214,7 +214,7 @@ func TestServerKilledDuringUpload(t *testing.T) {
 	}))
 	text := strings.Repeat("x", 8<<20)
 	if err := deliver(t.Context(), b, "x", text); err == nil {
-		t.Fatal("nobody took all of it")
+		t.Fatal("the server did not receive all of it")
 	}
 	<-killed
 	s.Start()
@@ -243,7 +243,7 @@ func (r *tripwire) Read(p []byte) (int, error) {
 }
 
 // When two writers store at the same time, one succeeds and the other finds the object.
-func TestNameTakenMeanwhile(t *testing.T) {
+func TestNameTakenDuringTheRequest(t *testing.T) {
 	for _, other := range []string{"content", "another"} {
 		s := s3test.New(t)
 		direct := open(t, s.Config())
@@ -260,14 +260,14 @@ func TestNameTakenMeanwhile(t *testing.T) {
 			pass.ServeHTTP(w, r)
 		}))
 		if err := deliver(t.Context(), b, "x", "content"); (err == nil) != (other == "content") || err != nil && !errors.Is(err, destination.ErrTaken) {
-			t.Errorf("beside %q: %v", other, err)
+			t.Errorf("with the existing %q: %v", other, err)
 		}
 		holds(t, s, "x", other)
 	}
 }
 
 // A store that does not support conditions gets the PUT without one.
-func TestStoreWithoutConditions(t *testing.T) {
+func TestStoreWithoutConditionalPuts(t *testing.T) {
 	s := s3test.New(t)
 	b := open(t, between(t, s, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
 		if r.Header.Get("If-None-Match") == "" {

@@ -22,15 +22,15 @@ import (
 
 // Config configures the bucket and its connection. Without an endpoint there is no destination.
 type Config struct {
-	Endpoint        string `placeholder:"URL" help:"S3-compatible store that gets a copy of every bundle: https://host, or http://host on this machine. Empty for none." secret:"userinfo"`
-	Bucket          string `placeholder:"NAME" help:"Its bucket."`
-	Prefix          string `help:"What the names of all objects begin with: folders, separated by /."`
-	Region          string `help:"Region of the bucket, which requests are signed for."`
+	Endpoint        string `placeholder:"URL" help:"S3-compatible store that receives a copy of every bundle: https://host, or http://host on this machine. Empty for none." secret:"userinfo"`
+	Bucket          string `placeholder:"NAME" help:"Bucket in that store."`
+	Prefix          string `help:"Prefix of the names of all objects: folders, separated by /."`
+	Region          string `help:"Region of the bucket; requests are signed for it."`
 	Addressing      string `help:"Where requests name the bucket: path, virtual (in the host's name), or auto."`
 	CredentialsFile string `help:"Access key and secret, as in ~/.aws/credentials; empty for the environment's AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY." type:"path"`
 	Profile         string `help:"Section of the credentials file."`
 	CAFile          string `name:"ca-file" help:"Certificate authority that the store's certificate is checked against; empty for the system's." type:"path"`
-	CreateBucket    bool   `help:"Make the bucket where it is missing."`
+	CreateBucket    bool   `help:"Create the bucket if it is missing."`
 }
 
 // Default returns a configuration without a store.
@@ -57,7 +57,7 @@ func (c *Config) Validate() []config.Fault {
 	_, known := addressing[c.Addressing]
 	faults.Check(known, "s3_addressing", "%q: want auto, path or virtual", c.Addressing)
 	if c.Endpoint == "" {
-		faults.Check(c.Bucket == "", "s3_endpoint", "is empty, although s3_bucket is given")
+		faults.Check(c.Bucket == "", "s3_endpoint", "is empty, but s3_bucket is set")
 		return faults
 	}
 	c.validateEndpoint(&faults)
@@ -65,7 +65,7 @@ func (c *Config) Validate() []config.Fault {
 	faults.Check(err == nil, "s3_bucket", "%q: %v", c.Bucket, err)
 	clean := c.Prefix == "" || strings.TrimPrefix(path.Clean("/"+c.Prefix), "/") == strings.TrimSuffix(c.Prefix, "/")
 	faults.Check(clean, "s3_prefix", "%q: want folders separated by single slashes", c.Prefix)
-	faults.Check(c.Region != "", "s3_region", "is empty: a store that has none takes any, us-east-1 for one")
+	faults.Check(c.Region != "", "s3_region", "is empty: for a store without regions, set any, such as us-east-1")
 	faults.Check(c.Profile != "", "s3_profile", "is empty: want the name of a section")
 	return faults
 }
@@ -75,12 +75,12 @@ func (c *Config) Validate() []config.Fault {
 func (c *Config) validateEndpoint(faults *config.Faults) {
 	u, err := url.Parse(c.Endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "" {
-		faults.Check(false, "s3_endpoint", "want https://host or https://host:port and no more: bucket and prefix are settings of their own")
+		faults.Check(false, "s3_endpoint", "want https://host or https://host:port without a path: set bucket and prefix separately")
 		return
 	}
-	faults.Check(u.User == nil, "s3_endpoint", "holds credentials: give s3_credentials_file instead")
-	faults.Check(u.Scheme == "https" || transport.Loopback(u.Host), "s3_endpoint", "http:// is for this machine alone: want https://")
-	faults.Check(c.CAFile == "" || u.Scheme == "https", "s3_ca_file", "is of no use with http://")
+	faults.Check(u.User == nil, "s3_endpoint", "contains credentials: set s3_credentials_file instead")
+	faults.Check(u.Scheme == "https" || transport.Loopback(u.Host), "s3_endpoint", "http:// is accepted for this machine only: want https://")
+	faults.Check(c.CAFile == "" || u.Scheme == "https", "s3_ca_file", "has no effect with http://")
 }
 
 // FileFaults returns the faults of the files with credentials and certificates, where a store is
@@ -106,7 +106,7 @@ func Open(c *Config) (*Bucket, error) {
 	}
 	u, err := url.Parse(c.Endpoint)
 	if err != nil {
-		return nil, errors.New("s3_endpoint cannot be read") // the text may contain a password
+		return nil, errors.New("s3_endpoint is not a URL") // the text may contain a password
 	}
 	wire, err := c.transport(u.Scheme == "https")
 	if err != nil {
@@ -152,7 +152,7 @@ func (c *Config) transport(secure bool) (*http.Transport, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s holds no certificate (PEM)", c.CAFile)
+		return nil, fmt.Errorf("%s contains no certificate (PEM)", c.CAFile)
 	}
 	wire.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
 	return wire, nil

@@ -14,7 +14,7 @@ import (
 )
 
 // All faults are reported at once, each under its key, without any value that could be secret.
-func TestConfigIsValidatedWhole(t *testing.T) {
+func TestAllFaultsOfTheConfigAreReported(t *testing.T) {
 	good := s3.Default()
 	good.Endpoint, good.Bucket, good.Prefix = "https://s3.example.com", "bundles", "a/b/"
 	for _, c := range []struct {
@@ -54,7 +54,7 @@ func TestConfigIsValidatedWhole(t *testing.T) {
 
 // Open reports missing files and variables under the setting that names them, without their
 // contents.
-func TestCredentialsThatAreMissing(t *testing.T) {
+func TestMissingCredentials(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)

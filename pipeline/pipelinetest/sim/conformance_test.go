@@ -103,7 +103,7 @@ func simulatedBroker(t *testing.T) (b *broker, end func()) {
 }
 
 // The simulated broker answers like the real one. The results of every simulation depend on that.
-func TestAnswersAreThoseOfTheRealBroker(t *testing.T) {
+func TestSimulatedBrokerAnswersLikeTheRealOne(t *testing.T) {
 	for _, sequence := range []struct {
 		name string
 		ask  func(t *testing.T, b *broker) *record

@@ -21,7 +21,7 @@ type Process struct {
 	world  *World
 	life   int
 	cancel context.CancelFunc
-	told   bool // stop was called; under world.mu, like dead
+	asked  bool // stop was called; under world.mu, like dead
 	dead   bool // nothing that it does takes effect any more
 }
 
@@ -82,7 +82,7 @@ func (w *World) watch(ctx context.Context, p *Process, ended <-chan error, done 
 	for {
 		select {
 		case <-ctx.Done(): // killed: it can do nothing but end
-			//lint:ignore errcheck how it ended says nothing
+			//lint:ignore errcheck it was killed: its error does not matter
 			<-ended
 			return false
 		case err := <-ended:
@@ -113,7 +113,7 @@ func (w *World) ended(p *Process, err error) {
 	w.note(p.life, "ends: "+answerOf(err), none)
 	switch {
 	case p.dead:
-	case err == nil && !p.told:
+	case err == nil && !p.asked:
 		w.Wrong("the stage ended by itself")
 	case err != nil && time.Since(w.began) > w.stormy+lingering && !errors.Is(err, context.Canceled):
 		w.Wrong("the stage ended without a fault: %v", err)
@@ -124,7 +124,7 @@ func (w *World) ended(p *Process, err error) {
 func (p *Process) stop() {
 	p.world.mu.Lock()
 	defer p.world.mu.Unlock()
-	p.told = true
+	p.asked = true
 	p.cancel()
 }
 
@@ -140,7 +140,7 @@ func (p *Process) die() {
 		return
 	}
 	p.dead = true
-	if !p.told {
+	if !p.asked {
 		p.Env.DrainBudget = 0
 	}
 	p.cancel()

@@ -81,5 +81,5 @@ func (w *World) report(t *testing.T) {
 		t.Error(text)
 	}
 	name, _, _ := strings.Cut(t.Name(), "/")
-	t.Errorf("history:\n%sagain: go test -run '^%s$' -seed %d, in this directory", w.History(), name, w.seed)
+	t.Errorf("history:\n%srepeat with: go test -run '^%s$' -seed %d, in this directory", w.History(), name, w.seed)
 }

@@ -211,7 +211,7 @@ func (a answers) take(answer []byte) error {
 		}
 		c.postpone(a.sequence, delay)
 	default:
-		return fmt.Errorf("nobody understands the answer %q", text)
+		return fmt.Errorf("unknown answer %q", text)
 	}
 	return nil
 }

@@ -1,9 +1,9 @@
-package exporter
+package tlog
 
 import (
 	"bytes"
-	"crypto/ed25519"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,30 +14,21 @@ import (
 
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/aivs/anchor/anchortest"
-	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/tlog"
 	"github.com/plumbline/plumbline/schema"
 )
 
 // The log is served as tiles and witnesses cosign it, with the addresses and media types of
 // c2sp.org/tlog-tiles.
 func TestLogIsServedAsTiles(t *testing.T) {
-	cfg := Default()
-	cfg.DataDir = t.TempDir()
 	witness := anchortest.NewWitness("witness.example/w1", 9)
-	cfg.Anchors = Anchors{TransparencyLog: true, LogOrigin: "log.example", LogWitnesses: []string{witness.Key()}}
-	private := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{3}, ed25519.SeedSize))
-	e := &exporter{env: pipelinetest.Env(t, "exporter"), cfg: &cfg}
-	var err error
-	if e.anchors.log, err = tlog.OpenLog(cfg.logDir(), tlog.LogKey{Origin: cfg.logOrigin(), Private: private}); err != nil {
+	known, err := anchor.ParseWitness(witness.Key())
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = e.anchors.close() })
-	if e.anchors.witnesses, err = cfg.Anchors.witnesses(); err != nil {
-		t.Fatal(err)
-	}
-	e.serveLog()
-	server := httptest.NewServer(e.env.Routes.Before(http.NotFoundHandler()))
+	l := open(t, t.TempDir())
+	mux := http.NewServeMux()
+	(&Server{Log: l, Witnesses: []*anchor.Witness{known}, Errors: slog.New(slog.DiscardHandler)}).Register(mux.Handle)
+	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	ask := func(method, path string, body []byte, code int) ([]byte, http.Header) {
 		t.Helper()
@@ -61,7 +52,7 @@ func TestLogIsServedAsTiles(t *testing.T) {
 		for _, session := range sessions {
 			leaf, err := anchor.Leaf(session, schema.DigestOf([]byte(session)).String())
 			if err == nil {
-				_, err = e.anchors.log.Append(leaf)
+				_, err = l.Append(leaf)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -74,11 +65,11 @@ func TestLogIsServedAsTiles(t *testing.T) {
 	grow("one", "two", "three")
 	signed, header := ask("GET", "checkpoint", nil, http.StatusOK)
 	if header.Get("Content-Type") != "text/plain; charset=utf-8" || header.Get("Cache-Control") != "public, max-age=1" {
-		t.Errorf("the checkpoint comes as %v", header)
+		t.Errorf("the checkpoint has headers %v", header)
 	}
 	tile, header := ask("GET", "tile/0/000.p/3", nil, http.StatusOK)
 	if len(tile) != 3*32 || header.Get("Content-Type") != "application/octet-stream" || !strings.Contains(header.Get("Cache-Control"), "immutable") {
-		t.Errorf("a tile of %d bytes comes as %v", len(tile), header)
+		t.Errorf("a tile of %d bytes has headers %v", len(tile), header)
 	}
 	if entries, _ := ask("GET", "tile/entries/000.p/3", nil, http.StatusOK); !bytes.Contains(entries, []byte("aivs-bundle/v1\ntwo\n")) || entries[0] != 0 {
 		t.Errorf("entries %q", entries)
@@ -95,12 +86,12 @@ func TestLogIsServedAsTiles(t *testing.T) {
 	ask("POST", "cosigned", witness.Cosign(signed, time.Now()), http.StatusOK)
 	for _, path := range []string{"checkpoint", "cosigned"} {
 		shown, _ := ask("GET", path, nil, http.StatusOK)
-		if found, err := anchor.Cosignatures(shown, e.anchors.witnesses); err != nil || len(found) != 1 {
-			t.Errorf("%s shows %+v, %v", path, found, err)
+		if found, err := anchor.Cosignatures(shown, []*anchor.Witness{known}); err != nil || len(found) != 1 {
+			t.Errorf("%s has cosignatures %+v, error %v", path, found, err)
 		}
 	}
 
-	remote := tlog.Remote{Client: server.Client(), Prefix: server.URL + "/v1/log", Keys: []note.Verifier{key}}
+	remote := Remote{Client: server.Client(), Prefix: server.URL + "/v1/log", Keys: []note.Verifier{key}}
 	older, _, err := remote.Checkpoint(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -114,6 +105,6 @@ func TestLogIsServedAsTiles(t *testing.T) {
 		t.Errorf("from %+v to %+v: %v", older, newer, err)
 	}
 	if seen, _, err := remote.Cosigned(t.Context()); err != nil || seen.Size != 3 {
-		t.Errorf("witnesses saw %+v, %v", seen, err)
+		t.Errorf("the cosigned checkpoint is %+v, error %v", seen, err)
 	}
 }

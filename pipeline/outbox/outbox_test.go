@@ -23,21 +23,21 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type outside struct {
 	mu      sync.Mutex
 	faults  map[string]error // by item; "" applies to all items
-	settled []string
+	done    []string
 	tried   int
 	failed  int
 	waiting int
 	log     bytes.Buffer
 }
 
-func (o *outside) settle(_ context.Context, item *string) error {
+func (o *outside) process(_ context.Context, item *string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.tried++
 	if err := errors.Join(o.faults[""], o.faults[*item]); err != nil {
 		return err
 	}
-	o.settled = append(o.settled, *item)
+	o.done = append(o.done, *item)
 	return nil
 }
 
@@ -56,8 +56,8 @@ func (o *outside) wait(n int) {
 func (o *outside) got() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	slices.Sort(o.settled)
-	return slices.Clone(o.settled)
+	slices.Sort(o.done)
+	return slices.Clone(o.done)
 }
 
 // list opens a list in a directory.
@@ -66,7 +66,7 @@ func (o *outside) list(t *testing.T, dir string) *List[string] {
 	if o.faults == nil {
 		o.faults = map[string]error{}
 	}
-	l := &List[string]{Name: "them", Dir: dir, Settle: o.settle, Log: slog.New(slog.NewTextHandler(&o.log, nil)),
+	l := &List[string]{Name: "them", Dir: dir, Process: o.process, Log: slog.New(slog.NewTextHandler(&o.log, nil)),
 		Failed: func() { o.failed++ }, Waiting: o.wait}
 	if err := l.Open(); err != nil {
 		t.Fatal(err)
@@ -82,32 +82,32 @@ func add(t *testing.T, l *List[string], items ...string) {
 }
 
 // demand requires the given state of the items.
-func (o *outside) demand(t *testing.T, l *List[string], waiting int, settled ...string) {
+func (o *outside) demand(t *testing.T, l *List[string], waiting int, done ...string) {
 	t.Helper()
-	if got := o.got(); !slices.Equal(got, settled) {
-		t.Errorf("settled are %q, want %q", got, settled)
+	if got := o.got(); !slices.Equal(got, done) {
+		t.Errorf("done are %q, want %q", got, done)
 	}
 	if l.Len() != waiting || o.waiting != waiting {
-		t.Errorf("%d wait, %d were told; want %d", l.Len(), o.waiting, waiting)
+		t.Errorf("%d wait, Waiting was called with %d; want %d", l.Len(), o.waiting, waiting)
 	}
 }
 
 // An added item survives a restart until it is done.
-func TestItemsOutliveTheProcess(t *testing.T) {
+func TestItemsSurviveARestart(t *testing.T) {
 	var o outside
 	dir := t.TempDir()
 	add(t, o.list(t, dir), "a", "b")
 	l := o.list(t, dir)
 	o.demand(t, l, 2)
 	o.fault("b", errors.New("not now"))
-	if settled, failed := l.round(t.Context(), false); settled != 1 || !failed {
-		t.Errorf("%d settled, failed %v", settled, failed)
+	if done, failed := l.round(t.Context(), false); done != 1 || !failed {
+		t.Errorf("%d done, failed %v", done, failed)
 	}
 	l = o.list(t, dir)
 	o.demand(t, l, 1, "a")
 	o.fault("b", nil)
-	if settled, failed := l.round(t.Context(), false); settled != 1 || failed {
-		t.Errorf("%d settled, failed %v", settled, failed)
+	if done, failed := l.round(t.Context(), false); done != 1 || failed {
+		t.Errorf("%d done, failed %v", done, failed)
 	}
 	o.demand(t, o.list(t, dir), 0, "a", "b")
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
@@ -115,7 +115,7 @@ func TestItemsOutliveTheProcess(t *testing.T) {
 	}
 }
 
-func TestAddedTwiceWaitsOnce(t *testing.T) {
+func TestItemAddedTwiceWaitsOnce(t *testing.T) {
 	var o outside
 	l := o.list(t, t.TempDir())
 	add(t, l, "a", "b")
@@ -126,7 +126,7 @@ func TestAddedTwiceWaitsOnce(t *testing.T) {
 
 // While the service is unavailable, the list does not try every item, and logs one line about the
 // failure and one about the recovery.
-func TestWhatIsAwayIsLeftAlone(t *testing.T) {
+func TestUnavailableServiceIsNotFlooded(t *testing.T) {
 	var o outside
 	l := o.list(t, t.TempDir())
 	for i := range 10 {
@@ -134,16 +134,16 @@ func TestWhatIsAwayIsLeftAlone(t *testing.T) {
 	}
 	o.fault("", errors.New("away"))
 	for range 3 {
-		if settled, failed := l.round(t.Context(), false); settled != 0 || !failed {
-			t.Errorf("%d settled, failed %v", settled, failed)
+		if done, failed := l.round(t.Context(), false); done != 0 || !failed {
+			t.Errorf("%d done, failed %v", done, failed)
 		}
 	}
 	if o.tried != 3*mostFailures || o.failed != 3*mostFailures {
-		t.Errorf("tried %d times, told of %d failures", o.tried, o.failed)
+		t.Errorf("%d attempts, %d failures reported", o.tried, o.failed)
 	}
 	o.fault("", nil)
-	if settled, failed := l.round(t.Context(), false); settled != 20 || failed {
-		t.Errorf("%d settled, failed %v", settled, failed)
+	if done, failed := l.round(t.Context(), false); done != 20 || failed {
+		t.Errorf("%d done, failed %v", done, failed)
 	}
 	if n := strings.Count(o.log.String(), "\n"); n != 2 || !strings.Contains(o.log.String(), "error=away") {
 		t.Errorf("the log has %d lines:\n%s", n, &o.log)
@@ -151,7 +151,7 @@ func TestWhatIsAwayIsLeftAlone(t *testing.T) {
 }
 
 // A stuck item is logged once and does not block the others.
-func TestStuckItemsAreLeftBehind(t *testing.T) {
+func TestStuckItemsDoNotBlockOthers(t *testing.T) {
 	var o outside
 	l := o.list(t, t.TempDir())
 	for i := range 2 * mostFailures {
@@ -178,23 +178,23 @@ func TestStuckItemsAreLeftBehind(t *testing.T) {
 	o.demand(t, l, 2*mostFailures-1, "good", "stuck0")
 }
 
-// Nothing is tried while Ready returns an error. No item leaves the list before Settled was
+// Nothing is tried while Ready returns an error. No item leaves the list before Done was
 // called with it.
-func TestReadyAndSettled(t *testing.T) {
+func TestReadyAndDone(t *testing.T) {
 	var o outside
 	l := o.list(t, t.TempDir())
 	add(t, l, "a", "b")
 	fault := errors.New("the bucket is missing")
 	l.Ready = func(context.Context) error { return fault }
-	l.Settled = func(context.Context, []string) error { return fault }
-	if settled, failed := l.round(t.Context(), false); settled != 0 || !failed || o.tried != 0 {
-		t.Errorf("%d settled, failed %v, %d tried", settled, failed, o.tried)
+	l.Done = func(context.Context, []string) error { return fault }
+	if done, failed := l.round(t.Context(), false); done != 0 || !failed || o.tried != 0 {
+		t.Errorf("%d done, failed %v, %d tried", done, failed, o.tried)
 	}
-	if settled, failed := l.round(t.Context(), true); settled != 0 || !failed {
-		t.Errorf("%d settled, failed %v", settled, failed)
+	if done, failed := l.round(t.Context(), true); done != 0 || !failed {
+		t.Errorf("%d done, failed %v", done, failed)
 	}
 	o.demand(t, l, 2, "a", "b")
-	o.settled, fault = nil, nil
+	o.done, fault = nil, nil
 	l.round(t.Context(), false)
 	o.demand(t, l, 0, "a", "b")
 }
@@ -203,8 +203,8 @@ func TestReadyAndSettled(t *testing.T) {
 func TestRun(t *testing.T) {
 	var o outside
 	l := o.list(t, t.TempDir())
-	settled := make(chan int, 10)
-	l.Settled = func(_ context.Context, items []string) error { settled <- len(items); return nil }
+	done := make(chan int, 10)
+	l.Done = func(_ context.Context, items []string) error { done <- len(items); return nil }
 	l.Parallel = 2
 	o.fault("later", errors.New("not now"))
 	l.Failed = func() { o.fault("later", nil) }
@@ -212,42 +212,42 @@ func TestRun(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- l.Run(ctx) }()
 	add(t, l, "a")
-	await(t, settled)
+	await(t, done)
 	add(t, l, "later")
-	await(t, settled)
+	await(t, done)
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 	if got := o.got(); !slices.Equal(got, []string{"a", "later"}) || l.Len() > 1 { // Run may end before the last item leaves the list
-		t.Errorf("settled are %q, %d wait", got, l.Len())
+		t.Errorf("done are %q, %d wait", got, l.Len())
 	}
 }
 
-func await(t *testing.T, settled <-chan int) {
+func await(t *testing.T, done <-chan int) {
 	t.Helper()
 	select {
-	case <-settled:
+	case <-done:
 	case <-time.After(time.Minute):
-		t.Fatal("waited in vain")
+		t.Fatal("no item was done within a minute")
 	}
 }
 
 // The end of the process does not count as a failure of the service.
-func TestEndIsNoFailure(t *testing.T) {
+func TestEndOfTheProcessIsNoFailure(t *testing.T) {
 	var o outside
 	l := o.list(t, t.TempDir())
 	add(t, l, "a", "b")
 	ctx, cancel := context.WithCancel(t.Context())
-	l.Settle = func(context.Context, *string) error { cancel(); return ctx.Err() }
+	l.Process = func(context.Context, *string) error { cancel(); return ctx.Err() }
 	l.round(ctx, false)
 	o.demand(t, l, 2)
 	if o.failed != 0 || o.log.Len() != 0 {
-		t.Errorf("%d failures were told:\n%s", o.failed, &o.log)
+		t.Errorf("%d failures were reported:\n%s", o.failed, &o.log)
 	}
 }
 
-func TestListThatIsDamagedIsNotOpened(t *testing.T) {
+func TestDamagedListIsNotOpened(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x"+suffix)
 	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {

@@ -121,7 +121,7 @@ func await[T any](t *testing.T, events <-chan T, what string) (got T) {
 	select {
 	case got = <-events:
 	case <-time.After(time.Minute):
-		t.Fatalf("waited in vain for %s", what)
+		t.Fatalf("%s did not happen within the time limit", what)
 	}
 	return got
 }
@@ -144,7 +144,7 @@ func TestFileIsCopiedAndRecorded(t *testing.T) {
 
 // Bytes that differ from those sealed are not copied, and nothing is overwritten. Both items stay
 // in the list as stuck, while others are delivered.
-func TestWhatIsNotCopied(t *testing.T) {
+func TestChangedAndMissingFilesAreNotCopied(t *testing.T) {
 	root := t.TempDir()
 	f := fixture{place: &place{location: "here", objects: map[string]string{"taken": "other"}}}
 	f.open(t, root)
@@ -172,7 +172,7 @@ func TestWhatIsNotCopied(t *testing.T) {
 }
 
 // A copy that could not be recorded is not done.
-func TestRecordThatFails(t *testing.T) {
+func TestFailedRecordIsRetried(t *testing.T) {
 	root := t.TempDir()
 	f := fixture{place: &place{location: "here", objects: map[string]string{}}, recording: errors.New("the database is away")}
 	f.open(t, root)
@@ -194,7 +194,7 @@ func TestRecordThatFails(t *testing.T) {
 }
 
 // A destination that is new, or was not configured for a while, receives what was sealed before.
-func TestEarlierFilesAreNotedOnce(t *testing.T) {
+func TestEarlierFilesAreListedOnce(t *testing.T) {
 	root, earlier := t.TempDir(), []string{"a", "b"}
 	f := fixture{place: &place{location: "here", fault: errors.New("away")}}
 	f.open(t, root)

@@ -9,8 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -141,11 +143,7 @@ func (f *files[T]) count(name string, n int) {
 func (f *files[T]) names() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	names := make([]string, 0, len(f.counts))
-	for name := range f.counts {
-		names = append(names, name)
-	}
-	return names
+	return slices.Collect(maps.Keys(f.counts))
 }
 
 // waiting returns the number of items.

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package integration_test
-
-import "os/exec"
-
-// bind does nothing: only Linux can end a child with its parent.
-func bind(*exec.Cmd) {}
