@@ -73,7 +73,7 @@ func (v *verification) checkOwn(o *Opening) {
 		r.Fault(TracesMember, "%d lines for %d rows", v.log.traceLines, len(v.log.traces))
 	}
 	header := gzipHeader
-	if v.former() {
+	if former, _ := v.former(); former {
 		header = formerGzipHeader
 	}
 	switch {
@@ -114,7 +114,7 @@ func (v *verification) checkSmallFiles(o *Opening) {
 	if previous, ok := v.small[previousFile]; string(previous) != o.PreviousBundleHash || ok != (o.PreviousBundleHash != "") {
 		r.Fault(previousFile, "changed: not what row 1 says")
 	}
-	if !bytes.Equal(v.small[verifierFile], verifier) && !v.former() {
+	if former, _ := v.former(); !former && !bytes.Equal(v.small[verifierFile], verifier) {
 		r.Fault(verifierFile, "not a verify.py that this version of Plumbline writes, or an earlier one")
 	}
 }
@@ -134,16 +134,11 @@ var formerVerifiers = map[string]bool{
 	"a61365f59912ae3452e3762100dd60849912cdc2d9ce68bcade8812bb1edfc6e": true, // c8f872c
 }
 
-// former reports whether verify.py is of an earlier version.
-func (v *verification) former() bool {
-	_, known := formerVerifiers[v.files[verifierFile].sha256]
-	return known
-}
-
-// early reports whether the bundle is older than attestations.
-func (v *verification) early() bool {
-	attested, known := formerVerifiers[v.files[verifierFile].sha256]
-	return known && !attested
+// former reports whether verify.py is of an earlier version, and whether bundles of that version
+// have an attestation.
+func (v *verification) former() (known, attested bool) {
+	attested, known = formerVerifiers[v.files[verifierFile].sha256]
+	return known, attested
 }
 
 // checkMembers requires every file that the open row lists, in the list's order after the draft's

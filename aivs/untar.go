@@ -27,7 +27,8 @@ const maxName = 1024
 // again as our own writer does and compares the digests of both streams. That recognises a
 // canonical archive without keeping it.
 func (v *verification) untar(r io.Reader) bool {
-	met, out := sha256.New(), newRewriter()
+	met, written := sha256.New(), sha256.New()
+	out := &rewriter{tar: tar.NewWriter(written), digest: written}
 	bounded := &boundedReader{r: r, v: v}
 	raw := io.TeeReader(bounded, met)
 	in := tar.NewReader(raw)
@@ -59,11 +60,6 @@ type rewriter struct {
 	tar    *tar.Writer
 	digest hash.Hash
 	failed bool // the archive has something that our writer never produces
-}
-
-func newRewriter() *rewriter {
-	digest := sha256.New()
-	return &rewriter{tar: tar.NewWriter(digest), digest: digest}
 }
 
 func (w *rewriter) next(name string, size int64) {

@@ -18,10 +18,23 @@ var (
 )
 
 // Accept returns nil if a key may have signed something dated at, for a reader who trusts the
-// pinned keys. One of the pinned keys must be on the list with the purpose, since a key vouches
-// only for others of its purpose.
+// pinned keys. One of the pinned keys must be on the list with the purpose. By the rules of a Ring
+// it then vouches for all keys of that purpose, and for no others: its own line lists the older
+// ones, and the line of each newer one is signed by the key before it.
 func (r *Ring) Accept(pins []ed25519.PublicKey, key ed25519.PublicKey, purpose Purpose, at time.Time) error {
-	if err := r.reached(pins, purpose); err != nil {
+	err := fmt.Errorf("%w: none of the pinned keys is on the key list", ErrUnreached)
+	for _, pin := range pins {
+		k := r.last.find(pin)
+		if k == nil {
+			continue
+		}
+		if k.Purpose == purpose {
+			err = nil
+			break
+		}
+		err = fmt.Errorf("%w: the pinned key %s is a %s key, not a %s key", ErrPurpose, k.KeyID, k.Purpose, purpose)
+	}
+	if err != nil {
 		return err
 	}
 	k := r.last.find(key)
@@ -44,24 +57,6 @@ func (k *Key) ValidAt(at time.Time) error {
 		return fmt.Errorf("%w: %s was valid until %s, but this is dated %s", ErrLate, k.describe(), text(k.NotAfter), text(at))
 	}
 	return nil
-}
-
-// reached returns nil if one of the pinned keys is on the list with the purpose. By the rules of
-// a Ring it then vouches for all keys of that purpose: its own line lists the older ones, and the
-// line of each newer one is signed by the key before it.
-func (r *Ring) reached(pins []ed25519.PublicKey, purpose Purpose) error {
-	err := fmt.Errorf("%w: none of the pinned keys is on the key list", ErrUnreached)
-	for _, pin := range pins {
-		k := r.last.find(pin)
-		if k == nil {
-			continue
-		}
-		if k.Purpose == purpose {
-			return nil
-		}
-		err = fmt.Errorf("%w: the pinned key %s is a %s key, not a %s key", ErrPurpose, k.KeyID, k.Purpose, purpose)
-	}
-	return err
 }
 
 func text(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -159,7 +159,8 @@ func (r *redactor) array(at place) error {
 	for i, named := 0, false; r.decoder.PeekKind() != ']'; i++ {
 		hide := named && i%2 == 1
 		if headers && i%2 == 0 {
-			named = r.rules.names(nextText(r.rest()))
+			name, _ := cutText(bytes.TrimLeft(r.rest(), " \t\r\n,"))
+			named = r.rules.names(name)
 		}
 		var err error
 		if hide {

@@ -71,13 +71,6 @@ func isPairOfTexts(elements []byte) bool {
 	return found && bytes.HasPrefix(rest, []byte("]"))
 }
 
-// nextText returns the JSON string that follows, without its quotation marks; nil where something
-// else follows.
-func nextText(rest []byte) []byte {
-	text, _ := cutText(bytes.TrimLeft(rest, " \t\r\n,"))
-	return text
-}
-
 // cutText removes the JSON string at the beginning of a text, with the white space around it, and
 // returns its content and the rest. Where the text begins with anything else, the content is nil
 // and the rest still has it.
