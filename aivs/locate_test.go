@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -364,3 +365,31 @@ func TestRowsOfALongLogAreNotNamed(t *testing.T) {
 		}
 	}
 }
+
+// The second reading begins where the bundle began. A source that cannot seek is read once, and the
+// fault names no row.
+func TestSecondReadingBeginsWithTheBundle(t *testing.T) {
+	changed := lastChanged(t, tracedInput([]tracedRow{{"{}", Row{ActionType: ActionToolCall, ToolName: "a.b", InputsJSON: "{}", OutputsJSON: "{}"}}}))
+	after := bytes.NewReader(append([]byte("other data"), changed...))
+	if _, err := after.Seek(int64(len("other data")), io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		source io.Reader
+		want   string
+	}{
+		"behind other data": {after, "row 2"},
+		"without Seek":      {io.MultiReader(bytes.NewReader(changed)), "rows 1-3"},
+		"Seek that fails":   {unseekable{bytes.NewReader(changed)}, "rows 1-3"},
+	} {
+		report, err := Verify(c.source, Options{})
+		if err != nil || len(report.Faults) == 0 || report.Faults[0].Where != c.want {
+			t.Errorf("%s: %+v, error %v, want %s", name, report, err, c.want)
+		}
+	}
+}
+
+// unseekable is a source like a pipe: it has the method and returns an error.
+type unseekable struct{ io.Reader }
+
+func (unseekable) Seek(int64, int) (int64, error) { return 0, errors.New("cannot seek") }
