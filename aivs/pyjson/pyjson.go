@@ -115,7 +115,7 @@ func AppendFloat(dst []byte, f float64) []byte {
 	}
 	start := len(dst)
 	dst = strconv.AppendFloat(dst, f, 'f', -1, 64)
-	if bytes.IndexByte(dst[start:], '.') < 0 {
+	if !bytes.ContainsRune(dst[start:], '.') {
 		dst = append(dst, ".0"...)
 	}
 	return dst

@@ -17,7 +17,7 @@ import (
 // Text is written as Python's json.dumps writes it: a character beyond U+FFFF as two escapes.
 func TestTextIsASCII(t *testing.T) {
 	for text, want := range map[string]string{
-		"a~":                 `"a~"`,
+		"a ~":                `"a ~"`,
 		"\"\\/\b\f\n\r\t":    `"\"\\/\b\f\n\r\t"`,
 		"\x00\x1f\x7f\u0080": `"\u0000\u001f\u007f\u0080"`,
 		"\uffff\U00010000":   `"\uffff\ud800\udc00"`,
