@@ -107,10 +107,10 @@ func (c *check) count() *Counts { return &c.summary.Counts }
 // horizon is the progress of all services when the comparison began. Everything up to it has been
 // stored.
 type horizon struct {
-	floor    uint64 // the verifier has acked every message of TRACES up to this sequence
-	traces   stream.State
-	receipts stream.State
-	lettered bool // every dead letter written until then is a row
+	floor             uint64 // the verifier has acked every message of TRACES up to this sequence
+	traces            stream.State
+	receipts          stream.State
+	deadLettersStored bool // every dead letter written until then is a row
 
 	measured  [subject.Partitions]uint64 // drift has acked every message of the partition up to this sequence
 	measuring bool                       // drift has acked at least one message
@@ -130,11 +130,11 @@ func (c *check) readHorizon(ctx context.Context) error {
 		return err
 	}
 	h.measuring = h.measured != [subject.Partitions]uint64{}
-	h.lettered, err = c.await(ctx, func() (bool, error) {
+	h.deadLettersStored, err = c.await(ctx, func() (bool, error) {
 		progress, err := c.Client.ConsumerProgress(ctx, stream.DeadLetters, stream.DeadLetterConsumer)
 		return progress.AckFloor >= letters.LastSequence, err
 	})
-	if err == nil && !h.lettered {
+	if err == nil && !h.deadLettersStored {
 		c.skip("dead letters that are not in the database yet: is the verifier running?")
 	}
 	return err
@@ -164,15 +164,13 @@ func (c *check) await(ctx context.Context, holds func() (bool, error)) (bool, er
 }
 
 // readCards reads every card, since cards define how long traces are retained.
-func (c *check) readCards(ctx context.Context) error {
-	registry, err := cards.Open(ctx, c.Client, 0)
-	if err != nil {
+func (c *check) readCards(ctx context.Context) (err error) {
+	if c.registry, err = cards.Open(ctx, c.Client, 0); err != nil {
 		return err
 	}
-	if err := registry.Load(ctx, nil); err != nil {
+	if err := c.registry.Load(ctx, nil); err != nil {
 		return fmt.Errorf("read the cards: %w", err)
 	}
-	c.registry = registry
 	return nil
 }
 

@@ -85,14 +85,14 @@ var damages = []damage{
 		map[reconcile.Kind]string{reconcile.PointForeign: `sequence 9: its message is not a valid trace`}},
 	{"a dead letter removed",
 		statement("ALTER TABLE dead_letters DELETE WHERE 1"),
-		map[reconcile.Kind]string{reconcile.LetterMissing: `agent "a" sequence 9`}},
+		map[reconcile.Kind]string{reconcile.DeadLetterMissing: `agent "a" sequence 9`}},
 	{"the bytes of a dead letter changed",
 		statement("ALTER TABLE dead_letters UPDATE raw = '{}' WHERE 1"),
-		map[reconcile.Kind]string{reconcile.LetterChanged: `sequence 9`}},
+		map[reconcile.Kind]string{reconcile.DeadLetterChanged: `sequence 9`}},
 	{"a dead letter of a stored trace",
 		statement("INSERT INTO dead_letters (event_hour, tenant, stage, origin_created, origin_sequence, digest, received_at, reason, raw)" +
 			" SELECT event_hour, tenant, 'verifier', toDateTime64(0, 9, 'UTC'), stream_sequence, digest, received_at, 'invalid_trace', raw FROM traces FINAL WHERE trace_id = 'open-1'"),
-		map[reconcile.Kind]string{reconcile.LetterAndRow: `trace "open-1" sequence 3`}},
+		map[reconcile.Kind]string{reconcile.DeadLetterAndRow: `trace "open-1" sequence 3`}},
 
 	{"a bundle removed", func(t *testing.T, s *site) { s.remove(t, s.bundle(t, "y", 1)) },
 		map[reconcile.Kind]string{reconcile.BundleMissing: `session "y"`, reconcile.LogBundleMissing: `session "y"`}},

@@ -134,7 +134,7 @@ func (t *traceCheck) letter(m *stream.Message) *store.AccountedLetter {
 		}
 		t.count().DeadLetters++
 		if l.Actual != l.Digest {
-			t.differ(Difference{Kind: LetterChanged, AgentID: l.AgentID, TraceID: l.TraceID, Sequence: m.Sequence},
+			t.differ(Difference{Kind: DeadLetterChanged, AgentID: l.AgentID, TraceID: l.TraceID, Sequence: m.Sequence},
 				"the stored bytes are %s, the message is %s", l.Actual, digest)
 		}
 		return l
@@ -149,10 +149,10 @@ func (t *traceCheck) refused(m *stream.Message, rows []*store.AccountedTrace, le
 	}
 	switch {
 	case letter != nil:
-	case m.Sequence > t.horizon.floor || !t.horizon.lettered:
+	case m.Sequence > t.horizon.floor || !t.horizon.deadLettersStored:
 		t.count().UnderWay++
 	default:
-		t.differ(Difference{Kind: LetterMissing, AgentID: m.Agent, Sequence: m.Sequence}, "the message is not a valid trace (%v), and has no dead letter", why)
+		t.differ(Difference{Kind: DeadLetterMissing, AgentID: m.Agent, Sequence: m.Sequence}, "the message is not a valid trace (%v), and has no dead letter", why)
 	}
 }
 
@@ -162,7 +162,7 @@ func (t *traceCheck) admitted(m *stream.Message, rows []*store.AccountedTrace, l
 	stored := t.compareRows(m, &about, rows)
 	if letter != nil {
 		if stored {
-			t.differ(about.difference(LetterAndRow), "the trace has a row and a dead letter: %s", letter.Reason)
+			t.differ(about.difference(DeadLetterAndRow), "the trace has a row and a dead letter: %s", letter.Reason)
 		}
 		return
 	}
