@@ -106,30 +106,26 @@ func (l *lateCards) run(ctx context.Context) error {
 		case <-l.wake:
 		}
 		arrived, revoked := l.take()
-		err := inChunks(ctx, arrived, func(chunk []string) error {
-			defer l.done(len(chunk))
-			return l.env.Retry.Do(work, "judge traces of late cards", func() error { return l.judgeCards(work, chunk) })
-		})
-		if err != nil {
+		if err := inChunks(ctx, work, l, "judge traces of late cards", arrived, l.judgeCards); err != nil {
 			return err
 		}
-		err = inChunks(ctx, revoked, func(chunk []schema.Revocation) error {
-			defer l.done(len(chunk))
-			return l.env.Retry.Do(work, "judge traces of revoked cards", func() error { return l.judgeRevocations(work, chunk) })
-		})
-		if err != nil {
+		if err := inChunks(ctx, work, l, "judge traces of revoked cards", revoked, l.judgeRevocations); err != nil {
 			return err
 		}
 	}
 }
 
-// inChunks passes a queue to handle in chunks until ctx ends.
-func inChunks[T any](ctx context.Context, queue []T, handle func(chunk []T) error) error {
+// inChunks processes what was taken from the queue, in chunks, until ctx ends.
+func inChunks[T any](ctx, work context.Context, l *lateCards, operation string, queue []T, judge func(context.Context, []T) error) error {
 	for chunk := range slices.Chunk(queue, lateCardIDs) {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err := handle(chunk); err != nil {
+		err := l.env.Retry.Do(work, operation, func() error { return judge(work, chunk) })
+		l.mu.Lock()
+		l.inHand -= len(chunk)
+		l.mu.Unlock()
+		if err != nil {
 			return err
 		}
 	}
@@ -143,13 +139,6 @@ func (l *lateCards) take() (arrived []string, revoked []schema.Revocation) {
 	l.arrived, l.revoked = nil, nil
 	l.inHand = len(arrived) + len(revoked)
 	return arrived, revoked
-}
-
-// done records that n of the taken items are done.
-func (l *lateCards) done(n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.inHand -= n
 }
 
 // lateRows is how many traces are judged between two inserts.
