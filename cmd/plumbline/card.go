@@ -139,13 +139,17 @@ func (c *cardRevokeCommand) Run(ctx context.Context, con *console) error {
 	return err
 }
 
-// hinted adds to an error of ingest what the user can do.
+// hinted adds to an error about a card what the user can do.
 func hinted(err error) error {
-	problem, refused := errors.AsType[*client.Problem](err)
-	switch {
-	case refused && problem.Code == http.StatusNotFound:
+	if problem, refused := errors.AsType[*client.Problem](err); refused && problem.Code == http.StatusNotFound {
 		return fmt.Errorf("%w: %w; list the registered cards with: plumbline card ls", errNothing, err)
-	case refused && problem.Code == http.StatusUnauthorized:
+	}
+	return tokenHint(err)
+}
+
+// tokenHint adds to an error of ingest how to give the token that ingest requires.
+func tokenHint(err error) error {
+	if problem, refused := errors.AsType[*client.Problem](err); refused && problem.Code == http.StatusUnauthorized {
 		return fmt.Errorf("%w: add --token TOKEN or set PLUMBLINE_TOKEN", err)
 	}
 	return err

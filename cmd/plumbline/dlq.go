@@ -219,7 +219,7 @@ func (f *handleFlags) each(ctx context.Context, con *console, do func(*client.Pu
 				err = ingest.MarkDeadLetters(ctx, done.Mark, f.Note, []string{letters[0].Digest.String()})
 			}
 			if err != nil {
-				return fmt.Errorf("letter %s: %w", letters[0].Digest, err)
+				return fmt.Errorf("letter %s: %w", letters[0].Digest, tokenHint(err))
 			}
 			bad = bad || done.Mark == ""
 			if err := f.show(con.out, done); err != nil {

@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -111,8 +110,7 @@ func execute(args []string) int {
 		err = config.Usage(append(faults, err.Error()))
 	}
 	if err != nil {
-		report(err)
-		fmt.Fprintln(os.Stderr, "Try: plumbline --help")
+		fmt.Fprintf(os.Stderr, "plumbline: %s\nTry: plumbline --help\n", errorText(err))
 		return exitUsage
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -124,18 +122,9 @@ func execute(args []string) int {
 		err = command.Run(con)
 	}
 	if err != nil && !errors.Is(err, errFoundBad) {
-		report(err)
+		fmt.Fprintf(os.Stderr, "plumbline: %s\n", errorText(err))
 	}
 	return exitCode(err)
-}
-
-// report prints an error. It may quote text of others, which must not control the terminal.
-func report(err error) {
-	lines := strings.Split(err.Error(), "\n")
-	for i := range lines {
-		lines[i] = printable(lines[i])
-	}
-	fmt.Fprintf(os.Stderr, "plumbline: %s\n", strings.Join(lines, "\n"))
 }
 
 // readTime parses a flag's time with the rules for times in records.

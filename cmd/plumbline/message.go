@@ -49,7 +49,7 @@ func (c *messageSignCommand) Run(ctx context.Context, con *console) error {
 	defer gateway.Close()
 	signed, err := gateway.Sign(ctx, q)
 	if err != nil {
-		return fmt.Errorf("sign a message: %w", err)
+		return fmt.Errorf("sign a message: %w", tokenHint(err))
 	}
 	if signed.Reason != "" {
 		fmt.Fprintf(con.errs, "The agent will not accept this message as it is (%s): %s\n", signed.Reason, printable(signed.Detail))
@@ -95,7 +95,7 @@ func (c *messageVerifyCommand) Run(ctx context.Context, con *console) error {
 	if errors.As(err, &rejected) {
 		received = rejected.Answer
 	} else if err != nil {
-		return fmt.Errorf("verify a message: %w", err)
+		return fmt.Errorf("verify a message: %w", tokenHint(err))
 	}
 	return found(c.show(con.out, received), received.Authenticated && received.Outcome == message.Accepted)
 }

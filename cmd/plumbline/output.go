@@ -152,6 +152,16 @@ func printable(s string) string {
 	return strconv.Quote(s)
 }
 
+// errorText returns the text of an error, which may quote text of others: it cannot control the
+// terminal.
+func errorText(err error) string {
+	lines := strings.Split(err.Error(), "\n")
+	for i := range lines {
+		lines[i] = printable(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
 // isTerminal reports whether the file is a terminal.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()

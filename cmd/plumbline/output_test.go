@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"unicode"
@@ -23,5 +24,13 @@ func TestJSONIsOneLineWithoutControls(t *testing.T) {
 	var back string
 	if err := json.Unmarshal([]byte(line), &back); err != nil || back != all.String() {
 		t.Errorf("read back as %q, %v", back, err)
+	}
+}
+
+// An error that quotes text of others keeps its lines and cannot control the terminal.
+func TestErrorTextCannotControlTheTerminal(t *testing.T) {
+	err := errors.Join(errors.New("ingest answered \x1b[31mred"), errors.New("Continue with: plumbline send"))
+	if text, want := errorText(err), `"ingest answered \x1b[31mred"`+"\nContinue with: plumbline send"; text != want {
+		t.Errorf("text is %s, want %s", text, want)
 	}
 }

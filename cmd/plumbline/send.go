@@ -163,7 +163,7 @@ func (s *sending) file(ctx context.Context, name string) error {
 		}
 		if len(slice) > 0 {
 			if err := s.slice(ctx, name, slice); err != nil {
-				return fmt.Errorf("%w\nContinue with: plumbline send %s --from-line %d (a line that is sent twice is stored once)", err, name, slice[0].number)
+				return fmt.Errorf("%w\nContinue with: plumbline send %s --from-line %d (a line that is sent twice is stored once)", tokenHint(err), name, slice[0].number)
 			}
 		}
 		if err != nil {
