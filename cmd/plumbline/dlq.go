@@ -251,7 +251,7 @@ func (f *handleFlags) show(w io.Writer, done *handledLetter) error {
 			text += fmt.Sprintf(": %s %s", printable(fault.Pointer), printable(fault.Message))
 		}
 	case done.Message != "":
-		text = "not replayed: " + done.Message
+		text = "not replayed: " + printable(done.Message)
 	}
 	_, err := fmt.Fprintf(w, "%s  %s\n", done.Digest, text)
 	return err
