@@ -15,8 +15,8 @@ const (
 	above = 0.40
 )
 
-// course is the series of one agent under one card, as the drift stage sees it.
-type course struct {
+// series is the series of one agent under one card, as the drift stage sees it.
+type series struct {
 	facts  drift.CardFacts
 	traces []*schema.Trace
 }
@@ -31,7 +31,7 @@ func TestDriftIsExactlyAsPlanted(t *testing.T) {
 			t.Errorf("%+v: only %d planted streaks", f.cfg, len(want))
 		}
 		slid := slidTraces(f)
-		for _, c := range courses(t, f) {
+		for _, c := range seriesOf(t, f) {
 			for _, alert := range walk(t, c, slid) {
 				if !want[alert] {
 					t.Errorf("%+v: an alert that was not planted, or a second one: %v", f.cfg, alert)
@@ -45,8 +45,8 @@ func TestDriftIsExactlyAsPlanted(t *testing.T) {
 	}
 }
 
-// walk applies a course's traces in order of their own times.
-func walk(t *testing.T, c *course, slid map[string]bool) []PlantedDrift {
+// walk applies the traces of a series in order of their own times.
+func walk(t *testing.T, c *series, slid map[string]bool) []PlantedDrift {
 	slices.SortStableFunc(c.traces, func(a, b *schema.Trace) int { return a.Timestamp.Compare(b.Timestamp) })
 	var state drift.State
 	var found []PlantedDrift
@@ -78,9 +78,9 @@ func slidTraces(f *Fleet) map[string]bool {
 	return traces
 }
 
-// courses groups the admitted traces by agent and card; if a trace has two contents, the first
+// seriesOf groups the admitted traces by agent and card; if a trace has two contents, the first
 // counts.
-func courses(t *testing.T, f *Fleet) map[string]*course {
+func seriesOf(t *testing.T, f *Fleet) map[string]*series {
 	t.Helper()
 	facts := map[string]drift.CardFacts{}
 	for _, c := range f.Cards() {
@@ -90,7 +90,7 @@ func courses(t *testing.T, f *Fleet) map[string]*course {
 		}
 		facts[c.CardID] = drift.FactsOf(decoded)
 	}
-	all, seen := map[string]*course{}, map[string]bool{}
+	all, seen := map[string]*series{}, map[string]bool{}
 	for _, trace := range admit(f) {
 		if seen[trace.TraceID] {
 			continue
@@ -98,7 +98,7 @@ func courses(t *testing.T, f *Fleet) map[string]*course {
 		seen[trace.TraceID] = true
 		key := trace.AgentID + "\x00" + trace.CardID
 		if all[key] == nil {
-			all[key] = &course{facts: facts[trace.CardID]}
+			all[key] = &series{facts: facts[trace.CardID]}
 		}
 		all[key].traces = append(all[key].traces, trace.Trace)
 	}

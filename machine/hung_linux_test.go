@@ -55,7 +55,7 @@ func TestHungServersAreNamed(t *testing.T) {
 	})
 	demandDown(t, at, "database")
 	resume()
-	awaitBacklogs(t, m.Registry(), "of nobody again", func(found map[string]float64) bool { return len(found) == len(idle) && sum(found) == 0 })
+	awaitBacklogs(t, m.Registry(), "of idle consumers again", func(found map[string]float64) bool { return len(found) == len(idle) && sum(found) == 0 })
 	awaitDown(t, at)
 
 	resume = suspend(t, m.Broker().Pid())

@@ -153,7 +153,7 @@ func TestMachineOnOwnServers(t *testing.T) {
 	})
 	defer stop(t, m)
 	if m.Broker() != nil || m.Engine() != nil {
-		t.Error("a server was started beside the user's own")
+		t.Error("an embedded server was started although external ones are configured")
 	}
 	at := m.Endpoints()
 	if at.NATSURL != rig.Broker.URL() || at.ClickHouseDSN != rig.DSN || at.ClickHouseHTTP != "" {

@@ -41,7 +41,7 @@ func TestReadinessFollowsItsComponents(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d %s", when, status, body, wantStatus, wantBody)
 		}
 		if status, _ := get(t, handler, "/healthz"); status != http.StatusOK {
-			t.Errorf("%s: liveness %d: an outage of a peer must restart nobody", when, status)
+			t.Errorf("%s: liveness %d: an outage of a peer must not cause a restart", when, status)
 		}
 	}
 	expect("nothing declared", 200, `{"ready":true}`)
