@@ -91,7 +91,7 @@ func checkLog(t *testing.T, whose, log string) {
 	t.Helper()
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, secret) {
-			t.Errorf("the log contains the secret of %s: %s", whose, line)
+			t.Errorf("the log of %s contains the secret: %s", whose, line)
 		}
 	}
 }
