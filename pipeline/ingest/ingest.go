@@ -50,8 +50,8 @@ type upload struct {
 }
 
 // postTraces stores the traces of a body and answers with the outcome of each line. The router
-// has checked the token. Until the answer is written, a crash leaves the publisher without one:
-// it sends the body again, and what was stored is answered as duplicate.
+// has checked the token. Until the answer is written, a crash leaves the publisher without one: it
+// sends the body again, and commit says why nothing is stored twice.
 func (s *server) postTraces(w http.ResponseWriter, r *http.Request, grant auth.Grant) (int, error) {
 	kind, err := request.MediaType(r, typesOfTraces...)
 	if err != nil {
