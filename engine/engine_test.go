@@ -274,14 +274,14 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-func TestMemoryBelowTheLeastIsRefused(t *testing.T) {
+func TestMemoryBelowTheMinimumIsRefused(t *testing.T) {
 	_, err := engine.Start(t.Context(), engine.Config{DataDir: t.TempDir(), MemoryBytes: 1})
 	if err == nil || !strings.Contains(err.Error(), "MemoryBytes") {
 		t.Errorf("an engine in one byte: %v", err)
 	}
 }
 
-func TestSecretsAreTheOwnersOnly(t *testing.T) {
+func TestSecretsAreReadableByTheirOwnerOnly(t *testing.T) {
 	dir := t.TempDir()
 	startIn(t, dir)
 	for _, name := range []string{"config.xml", "users.xml", "passwords.json", "engine.out"} {

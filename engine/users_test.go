@@ -27,7 +27,7 @@ func TestWrongPasswordIsRefused(t *testing.T) {
 
 // The user of the library's own session has no password, and nobody else can log in as
 // that user by any means.
-func TestNobodyGetsInWithoutAPassword(t *testing.T) {
+func TestConnectionsWithoutAPasswordAreRefused(t *testing.T) {
 	e := enginetest.Engine(t)
 	u, err := url.Parse(e.AdminDSN())
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 // A merge whose writes fail loses no rows: the server is restarted automatically, and
 // has the parts from before.
-func TestFailedWritesOfAMergeTakeNothing(t *testing.T) {
+func TestFailedWritesOfAMergeLoseNoRow(t *testing.T) {
 	e := startIn(t, t.TempDir())
 	conn := connect(t, e.AdminDSN())
 	exec(t, conn, "CREATE TABLE plumbline.n (v UInt64) ENGINE = MergeTree ORDER BY v")

@@ -33,7 +33,8 @@ func TestUpgrade(t *testing.T) {
 	if *upgradeFrom == "" {
 		t.Skip("no older commit is named: make upgrade FROM=COMMIT builds it and runs this test; some minutes")
 	}
-	older, dir, address := buildCommit(t, *upgradeFrom), t.TempDir(), freeAddress(t)
+	// Both are built before: ingest refuses a body that stops for as long as a build takes.
+	older, newer, dir, address := buildCommit(t, *upgradeFrom), program(t, "plumbline"), t.TempDir(), freeAddress(t)
 	up := run(t, &service{name: "up", program: older, address: address, env: environment(), args: []string{"up", "--data", dir, "--listen", address}})
 	up.awaitReady()
 	s := &site{t: t, place: place{dataDir: dir}, publisher: &publisher{t: t, url: "http://" + address}}
@@ -48,7 +49,7 @@ func TestUpgrade(t *testing.T) {
 				return err == nil && len(bundles) > 10
 			})
 			sent = func() {
-				up.program = program(t, "plumbline")
+				up.program = newer
 				s.check(up.restart())
 			}
 		}

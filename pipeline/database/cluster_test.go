@@ -73,7 +73,7 @@ func otherLines(t *testing.T, name, original string, statements []string) string
 }
 
 // A statement of an unknown form is refused. It is not sent to one server of many.
-func TestStatementsOfAnotherFormAreRefused(t *testing.T) {
+func TestUnknownStatementsAreRefused(t *testing.T) {
 	l := layout{Cluster: Cluster{Name: "evidence"}, database: "plumbline", shards: 3}
 	for _, text := range []string{
 		"OPTIMIZE TABLE traces;", "CREATE MATERIALIZED VIEW v\nAS SELECT 1;", "ALTER TABLE traces\n    ADD COLUMN a\nALTER TABLE traces\n    ADD COLUMN b;",
@@ -123,7 +123,7 @@ func TestEveryTableIsNamed(t *testing.T) {
 }
 
 // Shards must have no weights, and a shard with replicas must let ClickHouse replicate.
-func TestShardsAreMadeAlike(t *testing.T) {
+func TestWeightsAndReplicationOfShardsAreChecked(t *testing.T) {
 	good := []node{{Shard: 1, Weight: 1, Replica: 1, Internal: 1}, {Shard: 1, Weight: 1, Replica: 2, Internal: 1}, {Shard: 2, Weight: 1, Replica: 1}}
 	if found := shardWeaknesses("c", good); len(found) != 0 {
 		t.Errorf("%+v", found)
@@ -134,7 +134,7 @@ func TestShardsAreMadeAlike(t *testing.T) {
 		said = append(said, w.Object+" "+w.Setting)
 	}
 	if want := []string{"shard 1 of cluster c internal_replication", "shard 2 of cluster c weight"}; !slices.Equal(said, want) {
-		t.Errorf("weak are %q, want %q", said, want)
+		t.Errorf("weaknesses are %q, want %q", said, want)
 	}
 }
 

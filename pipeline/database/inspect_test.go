@@ -70,7 +70,7 @@ func TestPreflightReportsEveryWeakness(t *testing.T) {
 	}
 	for weak := range said {
 		if strings.HasPrefix(weak, "table traces ") {
-			t.Errorf("traces is said to be weak: %v", found)
+			t.Errorf("traces is reported as weak: %v", found)
 		}
 	}
 }

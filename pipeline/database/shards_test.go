@@ -11,24 +11,17 @@ import (
 	"github.com/plumbline/plumbline/engine/enginetest"
 )
 
-// openShards returns the DSNs of a migrated, empty database, one DSN for each shard. All tests
-// share this database, and each call empties it. If all tests run on shards, each gets a database
-// of its own, which it may change.
+// openShards returns the DSNs of a migrated database, one DSN for each shard. All tests share this
+// database. If all tests run on shards, each gets a database of its own, which it may change.
 func openShards(t testing.TB) []string {
 	t.Helper()
 	if enginetest.Sharded() {
 		return enginetest.MigratedShards(t, onTestShards.Migrate)
 	}
+	migrateShards(t)
 	var dsns []string
 	for _, e := range enginetest.Shards(t) {
 		dsns = append(dsns, e.AdminDSN())
-	}
-	migrateShards(t)
-	for _, dsn := range dsns {
-		d := openDSN(t, dsn)
-		for _, table := range one[[]string](t, d, "SELECT groupArray(name) FROM system.tables WHERE database = currentDatabase() AND endsWith(name, '"+localSuffix+"') AND total_rows > 0") {
-			exec(t, d, "TRUNCATE TABLE "+table)
-		}
 	}
 	return dsns
 }
@@ -89,7 +82,7 @@ func TestPreflightOfACluster(t *testing.T) {
 		}
 	}
 	if slices.Contains(said, "table traces on "+addressOf(t, d)+" engine") {
-		t.Errorf("the other server is said to be weak, too: %v", said)
+		t.Errorf("the other server is reported as weak too: %v", said)
 	}
 }
 

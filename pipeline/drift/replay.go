@@ -203,7 +203,7 @@ func (b *batch) drop(out func(agent, card string, received time.Time) bool) {
 
 // compare is the first pass: it finds the series that differ.
 func (w *replaying) compare(ctx context.Context, b *batch) error {
-	stored, err := w.Store.KeptDriftPoints(ctx, b.points)
+	stored, err := w.Store.LookUpDriftPoints(ctx, b.points)
 	if err != nil {
 		return err
 	}
@@ -284,7 +284,7 @@ func (w *replaying) write(ctx context.Context, b *batch) error {
 
 // leaveMissing removes from a batch what is already stored.
 func (w *replaying) leaveMissing(ctx context.Context, b *batch) error {
-	points, err := w.Store.KeptDriftPoints(ctx, b.points)
+	points, err := w.Store.LookUpDriftPoints(ctx, b.points)
 	if err != nil {
 		return err
 	}
@@ -293,12 +293,12 @@ func (w *replaying) leaveMissing(ctx context.Context, b *batch) error {
 		points[p.Key()] = &p
 		return stored
 	})
-	alerts, err := w.Store.KeptDriftAlerts(ctx, idsOf(b.alerts, func(a *store.DriftAlert) schema.Digest { return a.AlertID }))
+	alerts, err := w.Store.LookUpDriftAlerts(ctx, idsOf(b.alerts, func(a *store.DriftAlert) schema.Digest { return a.AlertID }))
 	if err != nil {
 		return err
 	}
 	b.alerts = slices.DeleteFunc(b.alerts, func(a store.DriftAlert) bool { return alerts[a.AlertID] })
-	baselines, err := w.Store.KeptDriftBaselines(ctx, idsOf(b.baselines, func(b *store.DriftBaseline) schema.Digest { return b.BaselineID }))
+	baselines, err := w.Store.LookUpDriftBaselines(ctx, idsOf(b.baselines, func(b *store.DriftBaseline) schema.Digest { return b.BaselineID }))
 	if err != nil {
 		return err
 	}

@@ -57,9 +57,9 @@ func marshal(t *testing.T, v any) []byte {
 	return raw
 }
 
-// Results land once, however often they are delivered; what is no result of the
-// subject's agent goes to the dead letters, and its neighbours land.
-func TestCoherenceResultsLand(t *testing.T) {
+// Results are stored once, however often they are delivered. A message that is not a result of the
+// subject's agent becomes a dead letter, and the other messages are stored.
+func TestCoherenceResultsAreStored(t *testing.T) {
 	rig := pipelinetest.New(t)
 	good := record(t, "r-1")
 	for _, m := range []wire.CoherenceResult{

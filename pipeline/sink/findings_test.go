@@ -34,8 +34,8 @@ func (w *faulty) AppendLedger(ctx context.Context, list ...ledger.Event) error {
 	return w.f.Around("ledger", func() error { return w.Client.AppendLedger(ctx, list...) })
 }
 
-// A process that dies around its entry in the ledger leaves no alert out: the next
-// one enters it, and the same entry again is stored once.
+// A process that dies before or after it appends to the ledger leaves no alert out: the next process
+// appends the entry, and a repeated entry is stored once.
 func TestFindingsSurviveACrash(t *testing.T) {
 	for _, applied := range []bool{false, true} {
 		rig := pipelinetest.New(t)
@@ -47,7 +47,7 @@ func TestFindingsSurviveACrash(t *testing.T) {
 		world := &faulty{Client: rig.Client, f: &pipelinetest.Fault{Step: "ledger", Applied: applied, Crash: die}}
 		entering(dying, t, rig, world)
 		if !world.f.Met() {
-			t.Fatal("the fault was never met")
+			t.Fatal("the fault did not happen")
 		}
 		next, stop := context.WithCancel(t.Context())
 		go func() {
@@ -65,7 +65,7 @@ func TestFindingsSurviveACrash(t *testing.T) {
 	}
 }
 
-// entering enters findings into the ledger until ctx ends, without a drain.
+// entering appends findings to the ledger until ctx ends, without a drain.
 func entering(ctx context.Context, t *testing.T, rig *pipelinetest.Rig, world *faulty) {
 	t.Helper()
 	source, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Alerts, Durable: stream.FindingsConsumer, Rewind: true})

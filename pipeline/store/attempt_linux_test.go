@@ -79,7 +79,7 @@ func TestRowsThatWereNotWrittenAreInsertedAgain(t *testing.T) {
 
 // After an attempt whose writes failed, rows that the server shows do not count: they may be gone
 // after a restart.
-func TestRowsAreSentAgainThoughTheyAreThere(t *testing.T) {
+func TestVisibleRowsAreSentAgainAfterFailedWrites(t *testing.T) {
 	s, _ := open(t)
 	b := batchOf(s, numbered(t, 1))
 	insert(t, s, b)

@@ -37,7 +37,7 @@ type TraceBatch struct {
 // NewTraceBatch returns an empty batch for this store's tenant.
 func (w Writer) NewTraceBatch() *TraceBatch {
 	columns := new(traceColumns)
-	return &TraceBatch{tenant: w.tenant, columns: columns, traces: newBlock("traces", queryStoredTraces, columns, columns), verdicts: *w.NewVerdictBatch()}
+	return &TraceBatch{tenant: w.tenant, columns: columns, traces: newBlock("traces", queryDeliveredTraces, columns, columns), verdicts: *w.NewVerdictBatch()}
 }
 
 // Add appends a trace with its verdict. The caller may reuse t and v afterwards.
@@ -80,7 +80,7 @@ type VerdictBatch struct {
 // NewVerdictBatch returns an empty batch for this store's tenant.
 func (w Writer) NewVerdictBatch() *VerdictBatch {
 	columns := new(verdictColumns)
-	return &VerdictBatch{tenant: w.tenant, columns: columns, block: newBlock("verdicts", queryStoredVerdicts, columns, columns)}
+	return &VerdictBatch{tenant: w.tenant, columns: columns, block: newBlock("verdicts", queryDeliveredVerdicts, columns, columns)}
 }
 
 // Add appends a verdict on t. If t was read from the store, m is what the store returned.

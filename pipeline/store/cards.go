@@ -66,31 +66,23 @@ func newCardRow(c *schema.Card, registered time.Time) cardRow {
 	if c.Autonomy.MaxAutonomousValue.Present {
 		row.MaxValueAmount = &c.Autonomy.MaxAutonomousValue.Amount
 	}
-	row.addDefinitions(c.Values.Definitions)
-	row.addTriggers(c.Autonomy.EscalationTriggers)
-	return row
-}
-
-func (r *cardRow) addDefinitions(definitions []schema.ValueDefinition) {
-	for i := range definitions {
-		d := &definitions[i]
+	for i := range c.Values.Definitions {
+		d := &c.Values.Definitions[i]
 		var priority *float64
 		if d.HasPriority {
 			priority = &d.Priority
 		}
-		r.DefinitionIDs = append(r.DefinitionIDs, d.ID)
-		r.DefinitionNames = append(r.DefinitionNames, d.Name)
-		r.DefinitionTexts = append(r.DefinitionTexts, d.Description)
-		r.Priorities = append(r.Priorities, priority)
+		row.DefinitionIDs = append(row.DefinitionIDs, d.ID)
+		row.DefinitionNames = append(row.DefinitionNames, d.Name)
+		row.DefinitionTexts = append(row.DefinitionTexts, d.Description)
+		row.Priorities = append(row.Priorities, priority)
 	}
-}
-
-func (r *cardRow) addTriggers(triggers []schema.Trigger) {
-	for _, t := range triggers {
-		r.TriggerConditions = append(r.TriggerConditions, t.Condition)
-		r.TriggerActions = append(r.TriggerActions, string(t.Action))
-		r.TriggerReasons = append(r.TriggerReasons, t.Reason)
+	for _, t := range c.Autonomy.EscalationTriggers {
+		row.TriggerConditions = append(row.TriggerConditions, t.Condition)
+		row.TriggerActions = append(row.TriggerActions, string(t.Action))
+		row.TriggerReasons = append(row.TriggerReasons, t.Reason)
 	}
+	return row
 }
 
 // InsertCards stores cards as registered. It is idempotent: duplicates collapse.

@@ -49,12 +49,29 @@ type coherenceRow struct {
 	Score              float64       `ch:"score"`
 	Matched            []string      `ch:"matched"`
 	Unmatched          []string      `ch:"unmatched"`
-	conflictColumns
+
+	InitiatorValues []string `ch:"conflicts.initiator_value"`
+	ResponderValues []string `ch:"conflicts.responder_value"`
+	Types           []string `ch:"conflicts.conflict_type"`
+	Descriptions    []string `ch:"conflicts.description"`
+	ResolvedBy      []string `ch:"conflicts.resolved_by"`
+
 	Proceed    bool     `ch:"proceed"`
 	Conditions []string `ch:"conditions"`
 	Resolution string   `ch:"resolution"`
-	reasonColumns
-	stepColumns
+
+	Codes       []string `ch:"reasons.code"`
+	Sides       []string `ch:"reasons.side"`
+	AgentIDs    []string `ch:"reasons.agent_id"`
+	CardIDs     []string `ch:"reasons.card_id"`
+	ReasonTexts []string `ch:"reasons.description"`
+
+	StepKinds    []string `ch:"resolution_steps.step"`
+	StepSubjects []string `ch:"resolution_steps.subject"`
+	StepSides    []string `ch:"resolution_steps.side"`
+	StepOutcomes []string `ch:"resolution_steps.outcome"`
+	StepReasons  []string `ch:"resolution_steps.reason"`
+
 	EngineVersion string  `ch:"engine_version"`
 	Profile       string  `ch:"profile"`
 	MinCoherence  float64 `ch:"min_coherence"`
@@ -63,33 +80,6 @@ type coherenceRow struct {
 	Request       []byte  `ch:"request"`
 	Check         []byte  `ch:"check"`
 	Result        []byte  `ch:"result"`
-}
-
-// conflictColumns are the nested columns conflicts.
-type conflictColumns struct {
-	InitiatorValues []string `ch:"conflicts.initiator_value"`
-	ResponderValues []string `ch:"conflicts.responder_value"`
-	Types           []string `ch:"conflicts.conflict_type"`
-	Descriptions    []string `ch:"conflicts.description"`
-	ResolvedBy      []string `ch:"conflicts.resolved_by"`
-}
-
-// reasonColumns are the nested columns reasons.
-type reasonColumns struct {
-	Codes       []string `ch:"reasons.code"`
-	Sides       []string `ch:"reasons.side"`
-	AgentIDs    []string `ch:"reasons.agent_id"`
-	CardIDs     []string `ch:"reasons.card_id"`
-	ReasonTexts []string `ch:"reasons.description"`
-}
-
-// stepColumns are the nested columns resolution_steps.
-type stepColumns struct {
-	StepKinds    []string `ch:"resolution_steps.step"`
-	StepSubjects []string `ch:"resolution_steps.subject"`
-	StepSides    []string `ch:"resolution_steps.side"`
-	StepOutcomes []string `ch:"resolution_steps.outcome"`
-	StepReasons  []string `ch:"resolution_steps.reason"`
 }
 
 func newCoherenceRow(c *CoherenceResult) coherenceRow {
@@ -119,40 +109,28 @@ func newCoherenceRow(c *CoherenceResult) coherenceRow {
 	if result.Signature != nil {
 		row.KeyID = result.Signature.KeyID
 	}
-	row.conflictColumns.add(result.Coherence.Alignment.Conflicts)
-	row.reasonColumns.add(result.Reasons)
-	row.stepColumns.add(result.ResolutionSteps)
+	for _, c := range result.Coherence.Alignment.Conflicts {
+		row.InitiatorValues = append(row.InitiatorValues, c.InitiatorValue)
+		row.ResponderValues = append(row.ResponderValues, c.ResponderValue)
+		row.Types = append(row.Types, c.ConflictType)
+		row.Descriptions = append(row.Descriptions, c.Description)
+		row.ResolvedBy = append(row.ResolvedBy, string(c.ResolvedBy))
+	}
+	for _, r := range result.Reasons {
+		row.Codes = append(row.Codes, r.Code)
+		row.Sides = append(row.Sides, string(r.Side))
+		row.AgentIDs = append(row.AgentIDs, r.AgentID)
+		row.CardIDs = append(row.CardIDs, r.CardID)
+		row.ReasonTexts = append(row.ReasonTexts, r.Description)
+	}
+	for _, step := range result.ResolutionSteps {
+		row.StepKinds = append(row.StepKinds, string(step.Step))
+		row.StepSubjects = append(row.StepSubjects, step.Subject)
+		row.StepSides = append(row.StepSides, string(step.Side))
+		row.StepOutcomes = append(row.StepOutcomes, string(step.Outcome))
+		row.StepReasons = append(row.StepReasons, step.Reason)
+	}
 	return row
-}
-
-func (c *conflictColumns) add(conflicts []schema.ValueConflict) {
-	for _, conflict := range conflicts {
-		c.InitiatorValues = append(c.InitiatorValues, conflict.InitiatorValue)
-		c.ResponderValues = append(c.ResponderValues, conflict.ResponderValue)
-		c.Types = append(c.Types, conflict.ConflictType)
-		c.Descriptions = append(c.Descriptions, conflict.Description)
-		c.ResolvedBy = append(c.ResolvedBy, string(conflict.ResolvedBy))
-	}
-}
-
-func (r *reasonColumns) add(reasons []schema.Reason) {
-	for _, reason := range reasons {
-		r.Codes = append(r.Codes, reason.Code)
-		r.Sides = append(r.Sides, string(reason.Side))
-		r.AgentIDs = append(r.AgentIDs, reason.AgentID)
-		r.CardIDs = append(r.CardIDs, reason.CardID)
-		r.ReasonTexts = append(r.ReasonTexts, reason.Description)
-	}
-}
-
-func (s *stepColumns) add(steps []schema.ResolutionStep) {
-	for _, step := range steps {
-		s.StepKinds = append(s.StepKinds, string(step.Step))
-		s.StepSubjects = append(s.StepSubjects, step.Subject)
-		s.StepSides = append(s.StepSides, string(step.Side))
-		s.StepOutcomes = append(s.StepOutcomes, string(step.Outcome))
-		s.StepReasons = append(s.StepReasons, step.Reason)
-	}
 }
 
 // InsertCoherenceResults stores handshakes. It is idempotent: duplicates collapse.

@@ -110,7 +110,7 @@ func TestLookUpComparesStreamAndDigest(t *testing.T) {
 	}
 }
 
-func TestBadRowsComeOutAndTheRestLands(t *testing.T) {
+func TestBadRowsAreReportedAndTheRestIsStored(t *testing.T) {
 	s, dsn := open(t)
 	for _, server := range servers(t, dsn) {
 		exec(t, server, "ALTER TABLE "+local("traces")+" ADD CONSTRAINT acceptable CHECK NOT startsWith(trace_id, 'bad')")

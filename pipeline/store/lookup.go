@@ -124,26 +124,26 @@ func distinct(name string, hours []uint32) any {
 	return clickhouse.Named(name, slices.Compact(slices.Sorted(slices.Values(hours))))
 }
 
-// KeptQuery asks what is stored for some traces. Pass at most a few thousand.
-type KeptQuery struct {
+// TraceQuery asks what is stored for some traces. Pass at most a few thousand.
+type TraceQuery struct {
 	Hours   []uint32        // EventHour of each trace, in any order
 	Digests []schema.Digest // of each trace
 }
 
 // Add adds one trace to the query.
-func (q *KeptQuery) Add(t *schema.Trace) {
+func (q *TraceQuery) Add(t *schema.Trace) {
 	q.Hours, q.Digests = append(q.Hours, EventHour(t.Timestamp)), append(q.Digests, t.Digest)
 }
 
-// Kept is what the tables hold for the traces of a query, whether or not parts are merged.
-type Kept struct {
+// TraceResults is what the tables have for the traces of a query, whether or not parts are merged.
+type TraceResults struct {
 	rows     map[schema.Digest]time.Time              // when the earliest message of each trace was received
 	verdicts map[schema.Digest]map[schema.Digest]bool // VerdictID of the verdicts on each trace
 }
 
-// Kept looks up traces and the verdicts on them.
-func (r Reader) Kept(ctx context.Context, q KeptQuery) (*Kept, error) {
-	k := &Kept{rows: map[schema.Digest]time.Time{}, verdicts: map[schema.Digest]map[schema.Digest]bool{}}
+// LookUpTraces looks up traces and the verdicts on them.
+func (r Reader) LookUpTraces(ctx context.Context, q TraceQuery) (*TraceResults, error) {
+	k := &TraceResults{rows: map[schema.Digest]time.Time{}, verdicts: map[schema.Digest]map[schema.Digest]bool{}}
 	if len(q.Digests) == 0 {
 		return k, nil
 	}
@@ -154,7 +154,7 @@ func (r Reader) Kept(ctx context.Context, q KeptQuery) (*Kept, error) {
 			Digest   schema.Digest `ch:"digest"`
 			Earliest time.Time     `ch:"earliest"`
 		}
-		for stored, err := range database.Each[row](ctx, r.db, queryKeptTraces, args...) {
+		for stored, err := range database.Each[row](ctx, r.db, queryLookupTraces, args...) {
 			if err != nil {
 				return err
 			}
@@ -163,7 +163,7 @@ func (r Reader) Kept(ctx context.Context, q KeptQuery) (*Kept, error) {
 		return nil
 	})
 	group.Go(func() error {
-		for key, err := range database.Each[VerdictKey](ctx, r.db, queryKeptVerdicts, args...) {
+		for key, err := range database.Each[VerdictKey](ctx, r.db, queryLookupVerdicts, args...) {
 			if err != nil {
 				return err
 			}
@@ -179,14 +179,14 @@ func (r Reader) Kept(ctx context.Context, q KeptQuery) (*Kept, error) {
 
 // Stored reports whether a stored row replaces the row of a message received at that time: the
 // stored row has the same bytes and was not received later.
-func (k *Kept) Stored(digest schema.Digest, received time.Time) bool {
+func (k *TraceResults) Stored(digest schema.Digest, received time.Time) bool {
 	earliest, found := k.rows[digest]
 	return found && !earliest.After(received)
 }
 
 // Judged reports whether this verdict is stored. For a verdict "card unknown" it reports whether
 // any verdict on the trace is stored.
-func (k *Kept) Judged(v *schema.Verdict) bool {
+func (k *TraceResults) Judged(v *schema.Verdict) bool {
 	verdicts := k.verdicts[v.Metadata.TraceDigest]
 	if v.Status == schema.StatusCardUnknown {
 		return len(verdicts) > 0
@@ -195,7 +195,7 @@ func (k *Kept) Judged(v *schema.Verdict) bool {
 }
 
 // Note adds a trace that will be stored with its verdict.
-func (k *Kept) Note(received time.Time, v *schema.Verdict) {
+func (k *TraceResults) Note(received time.Time, v *schema.Verdict) {
 	digest := v.Metadata.TraceDigest
 	if !k.Stored(digest, received) {
 		k.rows[digest] = received
@@ -203,7 +203,7 @@ func (k *Kept) Note(received time.Time, v *schema.Verdict) {
 	k.noteVerdict(digest, VerdictID(&v.Metadata))
 }
 
-func (k *Kept) noteVerdict(trace, id schema.Digest) {
+func (k *TraceResults) noteVerdict(trace, id schema.Digest) {
 	if k.verdicts[trace] == nil {
 		k.verdicts[trace] = map[schema.Digest]bool{}
 	}
@@ -216,10 +216,10 @@ type LetterPlace struct {
 	Digest   schema.Digest `ch:"digest"` // of the letter's bytes
 }
 
-// KeptLetters returns which of the messages have a dead letter that was received since the given
+// LookUpLetters returns which of the messages have a dead letter that was received since the given
 // time. Pass at most a few thousand sequences.
-func (r Reader) KeptLetters(ctx context.Context, since time.Time, sequences []uint64) (map[LetterPlace]bool, error) {
-	found, err := lookUp[LetterPlace](ctx, r.db, queryKeptLetters,
+func (r Reader) LookUpLetters(ctx context.Context, since time.Time, sequences []uint64) (map[LetterPlace]bool, error) {
+	found, err := lookUp[LetterPlace](ctx, r.db, queryLookupLetters,
 		clickhouse.Named("since", EventHour(since)), clickhouse.Named("sequences", sequences))
 	if err != nil {
 		return nil, fmt.Errorf("look up the dead letters of %d messages: %w", len(sequences), err)
@@ -237,14 +237,14 @@ func (r Reader) MeasuredDigests(ctx context.Context, traces []schema.Digest) (ma
 	return r.storedDigests(ctx, "drift points of traces", queryMeasuredDigests, traces)
 }
 
-// KeptDriftAlerts returns which of the alerts are stored.
-func (r Reader) KeptDriftAlerts(ctx context.Context, ids []schema.Digest) (map[schema.Digest]bool, error) {
-	return r.storedDigests(ctx, "drift alerts", queryKeptDriftAlerts, ids)
+// LookUpDriftAlerts returns which of the alerts are stored.
+func (r Reader) LookUpDriftAlerts(ctx context.Context, ids []schema.Digest) (map[schema.Digest]bool, error) {
+	return r.storedDigests(ctx, "drift alerts", queryLookupDriftAlerts, ids)
 }
 
-// KeptDriftBaselines returns which of the baselines are stored.
-func (r Reader) KeptDriftBaselines(ctx context.Context, ids []schema.Digest) (map[schema.Digest]bool, error) {
-	return r.storedDigests(ctx, "drift baselines", queryKeptDriftBaselines, ids)
+// LookUpDriftBaselines returns which of the baselines are stored.
+func (r Reader) LookUpDriftBaselines(ctx context.Context, ids []schema.Digest) (map[schema.Digest]bool, error) {
+	return r.storedDigests(ctx, "drift baselines", queryLookupDriftBaselines, ids)
 }
 
 func (r Reader) storedDigests(ctx context.Context, what, query string, digests []schema.Digest) (map[schema.Digest]bool, error) {
@@ -274,15 +274,15 @@ func (p *DriftPoint) Key() PointKey {
 	return PointKey{p.AgentID, p.CardID, p.TraceDigest, p.EngineVersion}
 }
 
-// KeptDriftPoints returns the stored rows of those points that are stored. Pass at most a few
+// LookUpDriftPoints returns the stored rows of those points that are stored. Pass at most a few
 // thousand.
-func (r Reader) KeptDriftPoints(ctx context.Context, points []DriftPoint) (map[PointKey]*DriftPoint, error) {
+func (r Reader) LookUpDriftPoints(ctx context.Context, points []DriftPoint) (map[PointKey]*DriftPoint, error) {
 	hours, digests := make([]uint32, len(points)), make([]schema.Digest, len(points))
 	for i := range points {
 		hours[i], digests[i] = EventHour(points[i].EventTime), points[i].TraceDigest
 	}
 	found := make(map[PointKey]*DriftPoint, len(points))
-	for p, err := range database.Each[DriftPoint](ctx, r.db, queryKeptDriftPoints,
+	for p, err := range database.Each[DriftPoint](ctx, r.db, queryLookupDriftPoints,
 		distinct("hours", hours), clickhouse.Named("digests", hexadecimal(digests))) {
 		if err != nil {
 			return nil, fmt.Errorf("look up %d drift points: %w", len(points), err)

@@ -46,7 +46,7 @@ func TestUnknownCardIsJudgedLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left := waiting(10); len(left) != 1 || left[0].TraceID != other.TraceID {
-		t.Errorf("%d traces still wait", len(left))
+		t.Errorf("%d traces are still not judged", len(left))
 	}
 	if c := counts(t, s); c.CardUnknown != 1 || c.Verdicts != 2 {
 		t.Errorf("%+v", c)
@@ -87,7 +87,7 @@ func TestSessionsAreReadTogetherAndInOrder(t *testing.T) {
 		if !slices.Contains(order, key) {
 			order = append(order, key)
 		} else if order[len(order)-1] != key || trace.EventTime.Before(last.EventTime) {
-			t.Fatalf("%s comes back, or its traces are out of order", key)
+			t.Fatalf("session %s is repeated, or its traces are out of order", key)
 		}
 		last = trace
 		if trace.Verdict == nil || trace.Verdict.TraceID != trace.TraceID {
@@ -136,7 +136,7 @@ func TestPartTraces(t *testing.T) {
 }
 
 // Breaking out of a loop ends the query and returns its connection.
-func TestBreakingOffAReaderReleasesIt(t *testing.T) {
+func TestStoppingAReadReleasesItsConnection(t *testing.T) {
 	s, _ := open(t)
 	insert(t, s, batchOf(s, manyTraces(t, 100)...))
 	for range 3 * s.db.Config().Connections {

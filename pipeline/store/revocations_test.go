@@ -72,7 +72,7 @@ func TestTracesOfRevokedCards(t *testing.T) {
 			verdicts.Add(trace, stored.Meta(), v)
 		}
 		if verdicts.Len() != want {
-			t.Fatalf("%d traces are to be judged again, want %d", verdicts.Len(), want)
+			t.Fatalf("%d traces must be judged again, want %d", verdicts.Len(), want)
 		}
 		if err := s.InsertVerdicts(t.Context(), verdicts); err != nil {
 			t.Fatal(err)
@@ -86,7 +86,7 @@ func TestTracesOfRevokedCards(t *testing.T) {
 		t.Errorf("%+v, want one current verdict a trace", c)
 	}
 	if n := one[uint64](t, s, "SELECT count() FROM verdicts FINAL"); n != 7 {
-		t.Errorf("%d verdicts are kept, want the first 4 and the 3 of the revocation", n)
+		t.Errorf("%d verdicts are stored, want the first 4 and the 3 of the revocation", n)
 	}
 }
 

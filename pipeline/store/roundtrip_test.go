@@ -103,7 +103,7 @@ func TestBatchCopiesWhatTheCallerReuses(t *testing.T) {
 		insert(t, s, b)
 	}
 	if n := one[uint64](t, s, "SELECT countIf(values_applied = ['honesty','privacy'] AND prior_trace_ids = ['tr-0']) FROM traces"); n != 30 {
-		t.Errorf("%d of 30 traces kept their arrays", n)
+		t.Errorf("%d of 30 traces have their arrays", n)
 	}
 	if n := one[uint64](t, s, "SELECT countIf(type IN ('UNBOUNDED_ACTION', 'UNDECLARED_VALUE') AND description != '') FROM violations"); n != 60 {
 		t.Errorf("%d of 60 violations", n)
@@ -130,7 +130,7 @@ func TestResetLetsGoOfMessages(t *testing.T) {
 			runtime.KeepAlive(b)
 			return
 		case <-ctx.Done():
-			t.Fatal("the message is still held")
+			t.Fatal("the message was not released")
 		default:
 		}
 	}

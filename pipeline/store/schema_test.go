@@ -184,12 +184,12 @@ func TestSchemaDocument(t *testing.T) {
 	}
 	for _, m := range regexp.MustCompile("\\| `([a-z_]+\\.[a-z_.]+)` \\|\n").FindAllStringSubmatch(document, -1) {
 		if !live[m[1]] {
-			t.Errorf("docs/SCHEMA.md names %s, which is not there", m[1])
+			t.Errorf("docs/SCHEMA.md names %s, which does not exist", m[1])
 		}
 	}
 	for _, name := range append(slices.Clone(database.Tables), views(t, s)...) {
 		if !strings.Contains(document, "`"+name+"`") {
-			t.Errorf("docs/SCHEMA.md does not speak of %s", name)
+			t.Errorf("docs/SCHEMA.md does not mention %s", name)
 		}
 	}
 }

@@ -192,7 +192,7 @@ func (w *replaying) commit(ctx context.Context) error {
 // judge decodes the messages of a slice, looks up what is stored about them, judges them again
 // and collects what is missing.
 func (w *replaying) judge(ctx context.Context, inbox []stream.Message) (err error) {
-	var query store.KeptQuery
+	var query store.TraceQuery
 	sequences := make([]uint64, len(inbox))
 	for i := range inbox {
 		sequences[i] = inbox[i].Sequence
@@ -203,11 +203,11 @@ func (w *replaying) judge(ctx context.Context, inbox []stream.Message) (err erro
 			query.Add(&w.traces[i])
 		}
 	}
-	kept, err := w.Store.Kept(ctx, query)
+	kept, err := w.Store.LookUpTraces(ctx, query)
 	if err != nil {
 		return err
 	}
-	dead, err := w.Store.KeptLetters(ctx, inbox[0].Received.Add(-clockSlack), sequences)
+	dead, err := w.Store.LookUpLetters(ctx, inbox[0].Received.Add(-clockSlack), sequences)
 	if err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func (w *replaying) judge(ctx context.Context, inbox []stream.Message) (err erro
 }
 
 // trace judges a message that is a valid trace, and collects what is missing for it.
-func (w *replaying) trace(ctx context.Context, kept *store.Kept, m *stream.Message, t *schema.Trace, now time.Time) (err error) {
+func (w *replaying) trace(ctx context.Context, kept *store.TraceResults, m *stream.Message, t *schema.Trace, now time.Time) (err error) {
 	meta := w.workspace.meta(t, m, w.created)
 	if !meta.RetainUntil.IsZero() && meta.RetainUntil.Before(now) {
 		w.summary.Expired++

@@ -53,7 +53,7 @@ func (w *replaying) missingLetters(ctx context.Context, inbox []stream.Message, 
 	if len(letters) == 0 {
 		return nil, nil
 	}
-	kept, err := w.Store.KeptLetters(ctx, since, sequences)
+	kept, err := w.Store.LookUpLetters(ctx, since, sequences)
 	missing := letters[:0]
 	for i := range letters {
 		if !kept[store.LetterPlace{Sequence: letters[i].OriginSequence, Digest: schema.DigestOf(letters[i].Raw)}] {
