@@ -63,12 +63,15 @@ func TestSoak(t *testing.T) {
 	t.Logf("%d traces were stored, measured and sealed in %s: %.0f a second; 60 %% are %.0f a second", l.sent, carried.Round(time.Second), rate/soakShare, rate)
 
 	whole := *soakMinutes * float64(time.Minute)
-	l.steadily(rate, time.Duration(whole*soakWarmUp), nil)
+	settled := l.steadily(rate, time.Duration(whole*soakWarmUp), nil)
 	l.rest()
 	before := s.goroutines()
 	l.steadily(rate, time.Duration(whole*soakSettle), nil)
 	series := &growth{bytes: map[string][]float64{}}
-	l.steadily(rate, time.Duration(whole*(1-soakWarmUp-soakSettle)), func() { series.sample(s) })
+	unsealed := l.steadily(rate, time.Duration(whole*(1-soakWarmUp-soakSettle)), func() { series.sample(s) })
+	if unsealed > 2*settled {
+		t.Errorf("%d traces wait to be sealed, and %d did after the warm-up: sealing falls behind", unsealed, settled)
+	}
 	if err := series.enough(); err != nil {
 		t.Fatal(err)
 	}
@@ -127,8 +130,9 @@ func (l *soakLoad) publish(n int) {
 	l.site.publisher.acked = l.site.publisher.acked[:0] // only counts are compared
 }
 
-// steadily publishes at a rate for a time. It calls sample, if not nil, at intervals.
-func (l *soakLoad) steadily(rate float64, d time.Duration, sample func()) {
+// steadily publishes at a rate for a time. It calls sample, if not nil, at intervals. It returns
+// how many traces are not sealed at the end.
+func (l *soakLoad) steadily(rate float64, d time.Duration, sample func()) (unsealed uint64) {
 	l.slow = 0
 	began, from, sampled := time.Now(), l.sent, time.Now()
 	tick := time.NewTicker(soakTick)
@@ -145,9 +149,11 @@ func (l *soakLoad) steadily(rate float64, d time.Duration, sample func()) {
 		}
 	}
 	behind, err := l.site.client.Backlog(background, stream.Traces, stream.VerifierConsumer)
+	unsealed = uint64(l.sent) - l.sealed()
 	l.site.t.Logf("%d traces in %s, %.0f a second; the slowest request took %s; behind: %d traces to store, %d to seal; %v",
 		l.sent-from, d.Round(time.Second), float64(l.sent-from)/time.Since(began).Seconds(), l.slow.Round(time.Millisecond),
-		behind, uint64(l.sent)-l.sealed(), err)
+		behind, unsealed, err)
+	return unsealed
 }
 
 // rest waits until everything is sealed and every consumer is idle: then everything is also

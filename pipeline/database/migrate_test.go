@@ -112,7 +112,7 @@ func TestReadyNamesMissingTables(t *testing.T) {
 }
 
 // idempotent matches the parts of a statement that make a second run change nothing.
-var idempotent = regexp.MustCompile(`IF NOT EXISTS|CREATE OR REPLACE VIEW|\n    MODIFY COLUMN|MODIFY SETTING`)
+var idempotent = regexp.MustCompile(`IF NOT EXISTS|CREATE OR REPLACE VIEW|\n    MODIFY COLUMN|MODIFY SETTING|DROP INDEX IF EXISTS`)
 
 // timeToLive matches the clause by which ClickHouse removes rows.
 var timeToLive = regexp.MustCompile(`\bTTL\b`)
@@ -126,7 +126,8 @@ func TestMigrationsAreIdempotentAndAppendOnly(t *testing.T) {
 			}
 		}
 		for _, word := range []string{"DELETE", "TRUNCATE", "DROP", "UPDATE "} {
-			if strings.Contains(strings.ToUpper(text), word) {
+			kept := strings.ReplaceAll(strings.ToUpper(text), "DROP INDEX IF EXISTS", "") // an index has no rows
+			if strings.Contains(kept, word) {
 				t.Errorf("%s contains %s: rows are only ever added", name, word)
 			}
 		}

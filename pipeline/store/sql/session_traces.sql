@@ -7,3 +7,4 @@ PREWHERE tenant = {tenant:String}
   AND (agent_id, session_id) IN (
       SELECT pair.1, pair.2 FROM (SELECT arrayJoin(arrayZip({agents:Array(String)}, {sessions:Array(String)})) AS pair))
 ORDER BY agent_id, session_id, event_time, stream_sequence
+SETTINGS use_skip_indexes_if_final_exact_mode = 0 -- copies of a record have the same session

@@ -13,3 +13,4 @@ PREWHERE tenant = {tenant:String}
       SELECT pair.1, pair.2 FROM (SELECT arrayJoin(arrayZip({agents:Array(String)}, {sessions:Array(String)})) AS pair))
 ORDER BY status = 'judged' DESC, revoked_at DESC, verified_at DESC
 LIMIT 1 BY agent_id, trace_id, trace_digest
+SETTINGS use_skip_indexes_if_final_exact_mode = 0 -- copies of a record have the same session

@@ -1,0 +1,52 @@
+package store
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// Reading the sessions that are sealed together reads few rows of the other sessions of their
+// hour: otherwise the cost of a seal grows with the traces of the hour, and sealing falls
+// behind. A part with 14 granules of ended sessions precedes one with 200 sessions that end now.
+func TestSealingReadsFewOtherRows(t *testing.T) {
+	s, _ := open(t)
+	const agents, length, ended, ending = 200, 20, 30 * 200 * 20, 200 * 20
+	add := func(first, n int) {
+		for table, columns := range map[string][2]string{
+			"traces":   {"digest, raw", "SHA256(toString(number)), '{}'"},
+			"verdicts": {"trace_digest, card_digest, engine_version, profile, status, verified_at", "SHA256(toString(number)), SHA256('card'), '1', 'spec', 'judged', now64(9)"},
+		} {
+			exec(t, s, fmt.Sprintf("INSERT INTO %s (event_hour, tenant, agent_id, trace_id, session_id, event_time, received_at, retain_until, stream_created, stream_sequence, %s) "+
+				"SELECT %d, 'default', 'did:web:'||toString(number %% %d), lower(hex(MD5(toString(number)))), 's-'||toString(intDiv(number, %d)), "+
+				"toDateTime64('%s', 9, 'UTC'), now64(9), now() + 86400, now64(9), number, %s FROM numbers(%d, %d) "+
+				"SETTINGS max_insert_block_size = 1000000, min_insert_block_size_rows = 1000000, max_block_size = 1000000",
+				table, columns[0], EventHour(firstEvent), agents, agents*length, firstEvent.Format(time.DateTime), columns[1], first, n))
+		}
+	}
+	for _, table := range []string{"traces", "verdicts"} {
+		exec(t, s, "SYSTEM STOP MERGES "+local(table))
+	}
+	add(0, ended)
+	add(ended, ending)
+	q := SessionQuery{From: firstEvent, To: firstEvent}
+	for agent := range agents {
+		q.Sessions = append(q.Sessions, SessionKey{AgentID: fmt.Sprintf("did:web:%d", agent), SessionID: fmt.Sprintf("s-%d", ended/(agents*length))})
+	}
+	var read atomic.Uint64
+	ctx := clickhouse.Context(t.Context(), clickhouse.WithProgress(func(p *clickhouse.Progress) { read.Add(p.Rows) }))
+	found := 0
+	for _, err := range s.SessionTraces(ctx, q) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found++
+	}
+	const stored = 2 * (ended + ending) // rows of traces and verdicts
+	if found != ending || read.Load() > stored/10 {
+		t.Errorf("%d traces, read from %d of %d rows; want %d from a tenth at most", found, read.Load(), stored, ending)
+	}
+}
