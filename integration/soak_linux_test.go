@@ -134,7 +134,7 @@ func (l *soakLoad) publish(n int) {
 // how many traces are not sealed at the end.
 func (l *soakLoad) steadily(rate float64, d time.Duration, sample func()) (unsealed uint64) {
 	l.slow = 0
-	began, from, sampled := time.Now(), l.sent, time.Now()
+	began, from, sampled, before := time.Now(), l.sent, time.Now(), l.site.cpu()
 	tick := time.NewTicker(soakTick)
 	defer tick.Stop()
 	for time.Since(began) < d {
@@ -149,6 +149,10 @@ func (l *soakLoad) steadily(rate float64, d time.Duration, sample func()) (unsea
 		}
 	}
 	behind, err := l.site.client.Backlog(background, stream.Traces, stream.VerifierConsumer)
+	for _, process := range slices.Sorted(maps.Keys(before)) {
+		spent := l.site.cpu()[process] - before[process]
+		l.site.t.Logf("%-8s %6.1f µs of CPU a trace", process, float64(spent.Microseconds())/float64(l.sent-from))
+	}
 	unsealed = uint64(l.sent) - l.sealed()
 	l.site.t.Logf("%d traces in %s, %.0f a second; the slowest request took %s; behind: %d traces to store, %d to seal; %v",
 		l.sent-from, d.Round(time.Second), float64(l.sent-from)/time.Since(began).Seconds(), l.slow.Round(time.Millisecond),
@@ -276,6 +280,15 @@ func (s *site) pids() map[string]int {
 		all[service.name] = service.cmd.Process.Pid
 	}
 	return all
+}
+
+// cpu returns the CPU time that each process of the site has used.
+func (s *site) cpu() map[string]time.Duration {
+	used := map[string]time.Duration{}
+	for name, pid := range s.pids() {
+		used[name] = cpuOf(s.t, pid)
+	}
+	return used
 }
 
 // resident returns the resident memory of a process in bytes (proc(5), statm).
