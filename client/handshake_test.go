@@ -163,9 +163,9 @@ func TestInvalidAnswersAreRefused(t *testing.T) {
 		alter func([]byte) []byte
 		want  error
 	}{
-		"the card was changed":         {keys, replacing(`"privacy"`, `"transparency"`), client.ErrSignature},
-		"the result was changed":       {keys, replacing(`"score":0.5`, `"score":0.6`), client.ErrSignature},
-		"the signature was removed":       {keys, replacing(`"signature":`, `"x_signature":`), client.ErrSignature},
+		"the card was changed":        {keys, replacing(`"privacy"`, `"transparency"`), client.ErrSignature},
+		"the result was changed":      {keys, replacing(`"score":0.5`, `"score":0.6`), client.ErrSignature},
+		"the signature was removed":   {keys, replacing(`"signature":`, `"x_signature":`), client.ErrSignature},
 		"another key":                 {[]schema.Key{{KeyID: keys[0].KeyID, PublicKey: make([]byte, 32)}}, replacing("", ""), client.ErrSignature},
 		"no key of this id":           {[]schema.Key{{KeyID: "other", PublicKey: keys[0].PublicKey}}, replacing("", ""), client.ErrSignature},
 		"another request_id":          {nil, replacing(`"request_id":"`, `"request_id":"x`), client.ErrAnswer},
@@ -173,7 +173,7 @@ func TestInvalidAnswersAreRefused(t *testing.T) {
 		"no message":                  {nil, func([]byte) []byte { return []byte("<html>") }, client.ErrAnswer},
 		"the card of another agent":   {nil, replacing(`"agent_id":"b"`, `"agent_id":"c"`), client.ErrAnswer},
 		"a card that has expired":     {nil, replacing(`"issued_at"`, `"expires_at":"2026-02-01T00:00:00Z","issued_at"`), client.ErrExpired},
-		"a stale answer":   {nil, stale, coherence.ErrStale},
+		"a stale answer":              {nil, stale, coherence.ErrStale},
 		"an answer to another's card": {nil, replacing(`"agent_id":"b"`, `"agent_id":"B"`), client.ErrAnswer},
 	} {
 		c2 := &client.Client{Transport: altering{honest, c.alter}, AgentID: "a", CardID: "ac-a", Keys: c.keys}

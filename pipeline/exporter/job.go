@@ -63,11 +63,11 @@ func (e *exporter) due(floor uint64) (groups [][]candidate) {
 type job struct {
 	candidate
 	part     seal.Part
-	judge    *session.Judge // nil: there is nothing to seal, or the part must not be sealed
-	contents *seal.Contents // of the bundle
+	judge    *session.Judge    // nil: there is nothing to seal, or the part must not be sealed
+	contents *seal.Contents    // of the bundle
 	carry    *session.NextPart // for the next part
-	revision uint64         // of the record in the bucket; 0: there is none
-	fixed    bool           // the plan is in the bucket
+	revision uint64            // of the record in the bucket; 0: there is none
+	fixed    bool              // the plan is in the bucket
 	began    time.Time
 	bundle   *aivs.Bundle
 	redacted int64

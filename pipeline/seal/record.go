@@ -49,8 +49,8 @@ type Record struct {
 // Session is the input of the verdict on a part other than its traces. It is fixed in the plan,
 // because a later lookup could find something else. Package session bounds its size.
 type Session struct {
-	Carry   *session.NextPart   `json:"carry,omitempty"`   // from the previous part; once sealed: for the next part
-	Answers *session.Answers `json:"answers,omitempty"` // nil in a plan that was made before answers existed
+	Carry   *session.NextPart `json:"carry,omitempty"`   // from the previous part; once sealed: for the next part
+	Answers *session.Answers  `json:"answers,omitempty"` // nil in a plan that was made before answers existed
 }
 
 // Key returns the key of a session in bucket seals.
