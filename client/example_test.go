@@ -50,7 +50,7 @@ func ExamplePublisher_Publish() {
 
 // ingestThatAnswers returns the address of an ingest that gives one answer.
 func ingestThatAnswers(answer string) string {
-	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, answer) })).URL
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, answer) })).URL
 }
 
 // A shopping agent asks whether it can compare products together with a

@@ -114,7 +114,7 @@ func fleetOf(cards, task value) *fleet {
 	known := map[any]int{} // agents by id
 	for _, entry := range cards.each() {
 		id := entry.get("agentId").v
-		var identity any = id
+		identity := id
 		if _, list := id.([]any); list {
 			identity = new(id) // an array equals only itself, as an object does
 		}

@@ -126,7 +126,7 @@ func refuseHandshake(err error) error {
 	case p == nil:
 		return fmt.Errorf("answer a handshake message: %w", err)
 	case p.Code == http.StatusUpgradeRequired:
-		p.With("Upgrade", "TLS/1.3")
+		return p.With("Upgrade", "TLS/1.3")
 	}
 	return p
 }

@@ -37,10 +37,10 @@ func testDeadLetters(outlet Outlet) *deadLetters {
 	return newDeadLetters(env, outlet, newMetrics(env.Metrics))
 }
 
-func (l *deadLetters) droppedSoFar(t *testing.T) int {
+func (d *deadLetters) droppedSoFar(t *testing.T) int {
 	t.Helper()
 	var metric dto.Metric
-	if err := l.metrics.dropped.Write(&metric); err != nil {
+	if err := d.metrics.dropped.Write(&metric); err != nil {
 		t.Fatal(err)
 	}
 	return int(metric.GetCounter().GetValue())

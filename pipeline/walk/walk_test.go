@@ -97,11 +97,14 @@ func TestWalkEndsAtTheSequenceThatWasLast(t *testing.T) {
 	if len(all) != 25 || all[0].Sequence != 1 || all[24].Sequence != 25 {
 		t.Errorf("%d messages", len(all))
 	}
-	for range walk.Messages(t.Context(), client, stream.Traces, state) {
+	for m, err := range walk.Messages(t.Context(), client, stream.Traces, state) {
+		if err != nil || m.Sequence != 1 {
+			t.Errorf("%v, error %v", m, err)
+		}
 		break // the caller may stop early
 	}
-	for range walk.Slices(t.Context(), client, stream.ConsumerConfig{Stream: stream.Traces, From: 26}, state, 0) {
-		t.Error("a walk from beyond the last sequence yields messages")
+	for messages, err := range walk.Slices(t.Context(), client, stream.ConsumerConfig{Stream: stream.Traces, From: 26}, state, 0) {
+		t.Errorf("a walk from beyond the last sequence yields %d messages, error %v", len(messages), err)
 	}
 	if progress, err := client.ConsumerProgress(t.Context(), stream.Traces, stream.VerifierConsumer); err != nil || progress.AckFloor != 0 {
 		t.Errorf("ack floor %d, error %v", progress.AckFloor, err)

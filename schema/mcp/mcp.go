@@ -1,3 +1,18 @@
+// Package mcp makes AP-Traces of MCP tool invocations (AAP section 3.3). It turns one
+// tools/call request, its answer and the host's knowledge into one trace.
+//
+//	request  params.name       action.name, and the end of execution.tool_name
+//	         params.arguments  action.parameters, where conditions look, and execution.inputs
+//	server   its name          action.target.identifier, and the start of execution.tool_name
+//	answer   result            execution.outputs
+//	         result.isError    execution.error: the texts of result.content
+//	         error.message     execution.error
+//
+// execution is context.metadata.execution, which makes the trace a tool_call row of its
+// session's bundle. A Session pairs the messages of a transcript and keeps the list of tools
+// that the server offered. The package owns no transport and reads no clock.
+//
+// Invariant: schema.Admit admits every trace that Trace returns.
 package mcp
 
 import (

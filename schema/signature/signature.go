@@ -1,3 +1,15 @@
+// Package signature makes and checks the signatures of cards, traces and handshake messages
+// (AAP sections 6.3.2, 9.2 and 9.3).
+//
+// A signature covers the JCS form (RFC 8785) of the JSON object without its own top-level
+// member "signature". The order of members, white space, escapes and the notation of numbers do
+// not matter; every value does. The only algorithm is Ed25519.
+//
+// The package does not know which keys to trust: the caller passes them. It does no I/O.
+//
+// Invariant: two objects with the same signed form mean the same to a reader of 64-bit floats
+// and to a reader of integers. Therefore both Sign and Verify refuse integers that the form
+// would have to round.
 package signature
 
 import (
