@@ -26,9 +26,9 @@ type Program struct {
 // of a libchdb.so or of a clickhouse executable.
 const Variable = "PLUMBLINE_ENGINE"
 
-// oldestBinary is the first major version whose SQL the migrations rely on. Locate skips
+// oldestBinary is the first major version whose SQL and settings are relied on. Locate skips
 // an older clickhouse on PATH.
-const oldestBinary = 25
+const oldestBinary = 26
 
 // Options configures where the engine's library is kept. The zero value is right for
 // everyday use.
