@@ -46,7 +46,7 @@ func TestAnonymousMessagesPermitNothing(t *testing.T) {
 	if d := open.call("shop", "s", all.ID, "read_file"); d.Mode != message.Warn || d.Reason != message.ReasonNotPermitted || d.Source != message.Anonymous {
 		t.Errorf("a call in mode warn: %+v", d)
 	}
-	enforcing := beside(t, open, gateway(t))
+	enforcing := onBrokerOf(t, open, gateway(t))
 	for _, tool := range []string{"run", "read_file"} {
 		blocked(t, enforcing.call("shop", "s", all.ID, tool), message.ReasonNotPermitted)
 	}

@@ -124,8 +124,8 @@ func start(t testing.TB, change ...func(*setup)) *rig {
 	return r
 }
 
-// beside starts a second service on the broker of a rig.
-func beside(t testing.TB, other *rig, change ...func(*setup)) *rig {
+// onBrokerOf starts a second service on the broker of a rig.
+func onBrokerOf(t testing.TB, other *rig, change ...func(*setup)) *rig {
 	t.Helper()
 	return start(t, append(change, func(s *setup) { s.broker = other.broker })...)
 }

@@ -75,7 +75,7 @@ func TestMessageKeyIsOnlyInMemory(t *testing.T) {
 func TestEachInstanceItsOwnKey(t *testing.T) {
 	policies := gateway(t)
 	one := start(t, policies)
-	two := beside(t, one, policies)
+	two := onBrokerOf(t, one, policies)
 	if one.api.messages.KeyID() == two.api.messages.KeyID() {
 		t.Fatal("two processes have one key")
 	}
@@ -96,7 +96,7 @@ func TestEachInstanceItsOwnKey(t *testing.T) {
 	if err := one.stop(); err != nil {
 		t.Fatal(err)
 	}
-	again := beside(t, one, policies)
+	again := onBrokerOf(t, one, policies)
 	rejected(t, again.verify("shop", "s", m.Wrapped, m), message.ReasonUnknownKey)
 	executed(t, again.call("shop", "s", m.ID, "read_file"))
 	for want := uint64(1); want <= 3; want++ { // numbers continue across processes

@@ -125,7 +125,7 @@ func TestRevocationIsRefused(t *testing.T) {
 // longer served by the other.
 func TestRevocationReachesOtherInstances(t *testing.T) {
 	first := start(t)
-	second := beside(t, first)
+	second := onBrokerOf(t, first)
 	first.register(card("did:web:a.example", "1"))
 	await := func(what string, code int) {
 		t.Helper()

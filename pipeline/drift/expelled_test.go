@@ -20,7 +20,7 @@ func serveWith(ctx context.Context, common config.Common, clickhouse config.Clic
 	return Serve(ctx, &cfg, env)
 }
 
-// A stage whose connection the broker has closed for good ends with an error.
+// A stage whose connection the broker has closed permanently ends with an error.
 func TestClosedConnectionEndsTheStage(t *testing.T) {
 	pipelinetest.New(t).EndsWhenExpelled(t, serveWith)
 }

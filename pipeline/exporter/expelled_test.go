@@ -22,7 +22,7 @@ func serveIn(dataDir string) pipelinetest.Serve {
 	}
 }
 
-// A stage whose connection the broker has closed for good ends with an error.
+// A stage whose connection the broker has closed permanently ends with an error.
 func TestClosedConnectionEndsTheStage(t *testing.T) {
 	pipelinetest.New(t).EndsWhenExpelled(t, serveIn(t.TempDir()))
 }

@@ -35,7 +35,7 @@ func TestLongIDsLeaveTheBrokerConnected(t *testing.T) {
 	}
 }
 
-// If the broker closes the connection for good, the stage ends, and its error says so.
+// If the broker closes the connection permanently, the stage ends, and its error says so.
 func TestClosedConnectionEndsTheStage(t *testing.T) {
 	var client *stream.Client
 	r := start(t, wired(func(s *server) {

@@ -357,8 +357,8 @@ func (r *rig) endSession(agent, session string, headers ...string) reply {
 		append([]string{"Content-Type: application/json"}, headers...)...)
 }
 
-// beside starts a second stage on the broker of a rig.
-func beside(t testing.TB, other *rig, change ...func(*Config, *server)) *rig {
+// onBrokerOf starts a second stage on the broker of a rig.
+func onBrokerOf(t testing.TB, other *rig, change ...func(*Config, *server)) *rig {
 	t.Helper()
 	return start(t, append(change, configured(func(cfg *Config) {
 		cfg.NATS.URL, cfg.NATS.MonitorURL = other.broker.URL(), other.broker.MonitorURL()

@@ -97,7 +97,7 @@ func TestConflictsGetAWarning(t *testing.T) {
 			}
 		}
 	}
-	another := beside(t, r) // does not know what this one stored
+	another := onBrokerOf(t, r) // does not know what this one stored
 	if l := another.post(body(of("a", "1", `"context":{"session_id":"t"}`))).lines(t)[0]; l.Status != "accepted" || l.Warnings != nil {
 		t.Errorf("another process: %+v", l)
 	}

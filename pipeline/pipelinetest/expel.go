@@ -19,7 +19,7 @@ import (
 type Serve func(context.Context, config.Common, config.ClickHouse, *service.Env) error
 
 // EndsWhenExpelled runs a stage. It checks that the stage ends with an error that names the cause
-// when the broker has closed its connection for good.
+// when the broker has closed its connection permanently.
 func (r *Rig) EndsWhenExpelled(t testing.TB, serve Serve) {
 	t.Helper()
 	expeller := r.newExpeller(t)

@@ -20,9 +20,9 @@ func TestSealingReadsFewOtherRows(t *testing.T) {
 			"traces":   {"digest, raw", "SHA256(toString(number)), '{}'"},
 			"verdicts": {"trace_digest, card_digest, engine_version, profile, status, verified_at", "SHA256(toString(number)), SHA256('card'), '1', 'spec', 'judged', now64(9)"},
 		} {
-			exec(t, s, fmt.Sprintf("INSERT INTO %s (event_hour, tenant, agent_id, trace_id, session_id, event_time, received_at, retain_until, stream_created, stream_sequence, %s) "+
-				"SELECT %d, 'default', 'did:web:'||toString(number %% %d), lower(hex(MD5(toString(number)))), 's-'||toString(intDiv(number, %d)), "+
-				"toDateTime64('%s', 9, 'UTC'), now64(9), now() + 86400, now64(9), number, %s FROM numbers(%d, %d) "+
+			exec(t, s, fmt.Sprintf("INSERT INTO %[1]s (event_hour, tenant, agent_id, trace_id, session_id, event_time, received_at, retain_until, stream_created, stream_sequence, %[2]s) "+
+				"SELECT %[3]d, 'default', 'did:web:'||toString(number %% %[4]d), lower(hex(MD5(toString(number)))), 's-'||toString(number %% %[4]d)||'-'||toString(intDiv(number, %[5]d)), "+
+				"toDateTime64('%[6]s', 9, 'UTC'), now64(9), now() + 86400, now64(9), number, %[7]s FROM numbers(%[8]d, %[9]d) "+
 				"SETTINGS max_insert_block_size = 1000000, min_insert_block_size_rows = 1000000, max_block_size = 1000000",
 				table, columns[0], EventHour(firstEvent), agents, agents*length, firstEvent.Format(time.DateTime), columns[1], first, n))
 		}
@@ -34,7 +34,7 @@ func TestSealingReadsFewOtherRows(t *testing.T) {
 	add(ended, ending)
 	q := SessionQuery{From: firstEvent, To: firstEvent}
 	for agent := range agents {
-		q.Sessions = append(q.Sessions, SessionKey{AgentID: fmt.Sprintf("did:web:%d", agent), SessionID: fmt.Sprintf("s-%d", ended/(agents*length))})
+		q.Sessions = append(q.Sessions, SessionKey{AgentID: fmt.Sprintf("did:web:%d", agent), SessionID: fmt.Sprintf("s-%d-%d", agent, ended/(agents*length))})
 	}
 	var read atomic.Uint64
 	ctx := clickhouse.Context(t.Context(), clickhouse.WithProgress(func(p *clickhouse.Progress) { read.Add(p.Rows) }))

@@ -25,7 +25,7 @@ type Network struct {
 	down  bool
 }
 
-// Network returns the network to the broker. It is closed for good when a fault of the broker
+// Network returns the network to the broker. It is closed permanently when a fault of the broker
 // kills the process.
 func (p *Process) Network() *Network {
 	p.world.networked = true

@@ -17,7 +17,7 @@ type Source struct {
 	quiet    time.Time     // since when no message has arrived
 	lag      time.Duration // delay of a new message to this reader: no two readers wake at once
 	seen     uint64        // the highest sequence that may have been delivered before a rewind
-	ordered  bool          // it acknowledges nothing, and no delivery is lost for good
+	ordered  bool          // it acknowledges nothing, and no delivery is lost permanently
 }
 
 // Open starts reading. With rewind it starts at the ack floor.
