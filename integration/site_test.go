@@ -59,6 +59,10 @@ type place struct {
 	// use, such as a proxy's. The test itself uses the original address.
 	throughNATS, throughEngine func(address string) string
 
+	// defaultBatches leaves the services the batch ages and intervals that an operator gets. Without
+	// it they are short, so that tests wait less.
+	defaultBatches bool
+
 	settings map[string][]string // environment variables of services, by the service's name
 }
 
@@ -70,10 +74,14 @@ func newSiteAt(t testing.TB, at place) *site {
 	t.Helper()
 	s := newServers(t, at)
 	s.migrate()
+	age, every := []string{"PLUMBLINE_BATCH_AGE=50ms"}, []string{"PLUMBLINE_EVERY=50ms"}
+	if at.defaultBatches {
+		age, every = nil, nil
+	}
 	s.ingest = s.service("ingest")
-	s.verifier = s.service("verifier", "PLUMBLINE_BATCH_AGE=50ms")
-	s.drift = s.service("drift", "PLUMBLINE_BATCH_AGE=50ms")
-	s.exporter = s.service("exporter", "PLUMBLINE_EVERY=50ms", "PLUMBLINE_DATA_DIR="+s.place.dataDir)
+	s.verifier = s.service("verifier", age...)
+	s.drift = s.service("drift", age...)
+	s.exporter = s.service("exporter", append(every, "PLUMBLINE_DATA_DIR="+s.place.dataDir)...)
 	for _, service := range s.services() {
 		service.awaitReady()
 	}
