@@ -26,8 +26,13 @@ var Tables = []string{
 // survives a loss of power, and so does the part into which its rows are merged.
 var durableSettings = []string{"fsync_after_insert = 1", "fsync_part_directory = 1", "min_rows_to_fsync_after_merge = 1"}
 
-// removers are the privileges on evidence that no service may have.
-var removers = []string{"ALTER UPDATE", "ALTER DELETE", "TRUNCATE", "DROP TABLE"}
+// removers are the privileges on evidence that no service may have. Each of them removes or changes
+// rows, at once or later: a TTL expires them, and without fsync a loss of power removes them.
+var removers = []string{
+	"ALTER UPDATE", "ALTER DELETE", "TRUNCATE", "DROP TABLE",
+	"ALTER TTL", "ALTER SETTINGS", "ALTER MODIFY COLUMN", "ALTER CLEAR COLUMN", "ALTER DROP COLUMN", "ALTER RENAME COLUMN",
+	"ALTER MOVE PARTITION", "ALTER FETCH PARTITION",
+}
 
 // Weakness is a setting of the database that is below the durability requirement.
 type Weakness struct {

@@ -39,6 +39,25 @@ func TestPreflightOfAServiceIsClean(t *testing.T) {
 	}
 }
 
+// Each of these rights is enough to remove or to change evidence. The administrator has them all.
+func TestPreflightReportsEveryRightToRemove(t *testing.T) {
+	d, _ := open(t)
+	found, err := d.Inspect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, right := range []string{
+		"ALTER UPDATE", "ALTER DELETE", "TRUNCATE", "DROP TABLE", "ALTER TTL", "ALTER SETTINGS", "ALTER MODIFY COLUMN",
+		"ALTER CLEAR COLUMN", "ALTER DROP COLUMN", "ALTER RENAME COLUMN", "ALTER MOVE PARTITION", "ALTER FETCH PARTITION",
+	} {
+		if !slices.ContainsFunc(found.Weaknesses, func(w Weakness) bool {
+			return w.Setting == "right to "+right && strings.Contains(w.Found, local("traces"))
+		}) {
+			t.Errorf("%s is not reported: %v", right, found)
+		}
+	}
+}
+
 func TestPreflightReportsEveryWeakness(t *testing.T) {
 	if onShards {
 		t.Skip("TestPreflightOfACluster does the same to the parts of the tables")

@@ -86,6 +86,34 @@ func TestPreflightOfACluster(t *testing.T) {
 	}
 }
 
+// A server whose definition of the cluster differs would send rows to other shards: that is a
+// weakness of this server.
+func TestPreflightComparesDefinitionsOfTheCluster(t *testing.T) {
+	migrateShards(t)
+	d := openConfig(t, Config{DSN: enginetest.Shards(t)[0].ServiceDSN(), Stage: "test", Cluster: enginetest.Cluster})
+	nodes, err := d.nodes(t.Context())
+	if err != nil || len(nodes) != 2 {
+		t.Fatalf("%+v, %v", nodes, err)
+	}
+	if found, err := d.inspectNode(t.Context(), nodes[1], nodes); err != nil || len(found) != 0 {
+		t.Errorf("the same definition: %v, %v", found, err)
+	}
+	for name, change := range map[string]func(*node){
+		"another host":   func(n *node) { n.Host = "elsewhere" },
+		"another weight": func(n *node) { n.Weight = 2 },
+		"one copy more":  func(n *node) { n.Shard, n.Replica = 1, 2 },
+	} {
+		other := slices.Clone(nodes)
+		change(&other[0])
+		found, err := d.inspectNode(t.Context(), nodes[1], other)
+		if err != nil || !slices.ContainsFunc(found, func(w Weakness) bool {
+			return w.Setting == "definition" && w.Object == "cluster "+enginetest.Cluster+" on "+nodes[1].address()
+		}) {
+			t.Errorf("%s: %v, %v", name, found, err)
+		}
+	}
+}
+
 func addressOf(t testing.TB, d *DB) string {
 	t.Helper()
 	o, err := d.cfg.options()
