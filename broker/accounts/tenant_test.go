@@ -198,6 +198,9 @@ func TestTenantsShareNoSubject(t *testing.T) {
 		if heard := west.hear(ear, "done"); len(heard) > 0 {
 			t.Errorf("account WEST hears %q", heard)
 		}
+		if err := ear.Unsubscribe(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	west.reachesNothing()
 	east.publishTrace("2026-02-01T00:00:01Z")
@@ -226,36 +229,44 @@ func (n *tenant) reachesNothing() {
 			}
 		}
 	}
-	// Only a stream or a consumer could answer these requests.
-	questions := []string{subject.Trace("x"), "receipts.0", "$KV.cards.x", "$KV.leases.drift"}
+	pipelinetest.Await(n.t, "no subscription of a test to be left in "+n.name, func() bool {
+		_, err := conn.Request("nobody", nil, 30*time.Second)
+		return errors.Is(err, nats.ErrNoResponders)
+	})
+	// Only a stream or a consumer could answer these requests. Without one the server answers that
+	// nobody is there.
+	subjects := []string{subject.Trace("x"), "receipts.0", "$KV.cards.x", "$KV.leases.drift"}
 	for _, name := range names {
-		questions = append(questions, "$JS.API.DIRECT.GET."+name, "$JS.API.CONSUMER.MSG.NEXT."+name+"."+stream.VerifierConsumer)
+		subjects = append(subjects, "$JS.API.DIRECT.GET."+name, "$JS.API.CONSUMER.MSG.NEXT."+name+"."+stream.VerifierConsumer)
 	}
-	answers := n.ask(conn, questions...)
-	ofAgent := n.ask(n.connect("x"), subject.Trace("x"))
+	for _, answer := range append(n.ask(conn, subjects...), n.ask(n.connect("x"), subject.Trace("x"))...) {
+		if answer.Header.Get("Status") != "503" || len(answer.Data) > 0 {
+			n.t.Errorf("in %s there is an answer: %+v", n.name, answer)
+		}
+	}
 	if answer, err := conn.Request("$JS.API.STREAM.NAMES", nil, 30*time.Second); err != nil || !strings.Contains(string(answer.Data), `"total":0`) {
 		n.t.Errorf("the streams of %s: %+v, %v", n.name, answer, err)
 	}
-	for _, answers := range []chan *nats.Msg{answers, ofAgent} {
-		for range len(answers) {
-			if answer := <-answers; len(answer.Data) > 0 {
-				n.t.Errorf("in %s there is an answer: %+v", n.name, answer)
-			}
-		}
-	}
 }
 
-// ask publishes on subjects and does not wait for the answers.
-func (n *tenant) ask(conn *nats.Conn, subjects ...string) (answers chan *nats.Msg) {
+// ask publishes a request on each subject, and returns as many answers.
+func (n *tenant) ask(conn *nats.Conn, subjects ...string) (received []*nats.Msg) {
 	n.t.Helper()
-	answers = make(chan *nats.Msg, 64)
-	inbox := conn.NewRespInbox()
-	_, err := conn.ChanSubscribe(inbox, answers)
+	inbox, arrived := conn.NewRespInbox(), make(chan *nats.Msg, len(subjects))
+	_, err := conn.ChanSubscribe(inbox, arrived)
 	for _, subject := range subjects {
 		err = errors.Join(err, conn.PublishRequest(subject, inbox, []byte(`{"seq":1}`)))
 	}
-	if err := errors.Join(err, conn.Flush()); err != nil {
+	if err != nil {
 		n.t.Fatal(err)
 	}
-	return answers
+	for range subjects {
+		select {
+		case answer := <-arrived:
+			received = append(received, answer)
+		case <-time.After(30 * time.Second):
+			n.t.Fatalf("%d of %d answers in %s to %q", len(received), len(subjects), n.name, subjects)
+		}
+	}
+	return received
 }
