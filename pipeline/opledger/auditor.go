@@ -94,7 +94,7 @@ func (a *Auditor) open(ctx context.Context) error {
 		}
 		hash, err := ledger.ParseHash(head.Hash)
 		if err != nil {
-			return service.Permanent(fmt.Errorf("ledger of agent %q: %w", head.AgentID, err))
+			return service.Permanent(fmt.Errorf("table ledger, last entry of agent %q, message %d: %w: the row was changed; restore it, or run plumbline check --deep", head.AgentID, head.Sequence, err))
 		}
 		a.chains[head.AgentID] = ledger.Resume(&ledger.Entry{Seq: head.Seq, Hash: hash})
 	}

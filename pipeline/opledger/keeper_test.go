@@ -273,6 +273,24 @@ func (a *awayOnce) LedgerHeads(ctx context.Context, streamCreated time.Time) ([]
 	return a.AuditRows.LedgerHeads(ctx, streamCreated)
 }
 
+// A stored hash that cannot be read ends the auditor: it would otherwise call every later entry of
+// that agent invalid. The error names the agent and the message.
+func TestAuditorRefusesAnUnreadableHash(t *testing.T) {
+	rig := pipelinetest.New(t)
+	a := &opledger.Auditor{Env: pipelinetest.Env(t, "exporter"), Broker: opledger.On(rig.Client), Rows: changedHead{rig.Store}}
+	err := a.Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), `agent "did:web:a.example", message 7: hash "ab" is not 64 lower-case`) {
+		t.Errorf("the auditor ended with %v", err)
+	}
+}
+
+// changedHead returns a head whose hash was changed.
+type changedHead struct{ opledger.AuditRows }
+
+func (changedHead) LedgerHeads(context.Context, time.Time) ([]store.LedgerHead, error) {
+	return []store.LedgerHead{{AgentID: "did:web:a.example", Sequence: 7, Entries: 3, Seq: 2, Hash: "ab"}}, nil
+}
+
 // A repeated entry does no harm, in one batch or after a restart, and does not become the head.
 // Another entry with its number is reported as a fork.
 func TestRepeatsAndForksOfAgentsLedgers(t *testing.T) {
