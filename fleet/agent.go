@@ -66,7 +66,11 @@ func (f *Fleet) hire() {
 	}
 	next := 0
 	for _, s := range shares {
-		for range f.headcount(s.perMille) {
+		count := max(1, f.cfg.Agents*s.perMille/1000)
+		if f.cfg.Agents < 10 {
+			count = 0
+		}
+		for range count {
 			f.assign(next, s.role)
 			next++
 		}
@@ -86,13 +90,6 @@ const signEvery = 5
 func signingKey(salt uint64, i int) ed25519.PrivateKey {
 	seed := sha256.Sum256(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, salt), uint64(i)))
 	return ed25519.NewKeyFromSeed(seed[:])
-}
-
-func (f *Fleet) headcount(perMille int) int {
-	if f.cfg.Agents < 10 {
-		return 0
-	}
-	return max(1, f.cfg.Agents*perMille/1000)
 }
 
 func (f *Fleet) assign(i int, r role) {

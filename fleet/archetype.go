@@ -15,18 +15,16 @@ import (
 //go:embed trades.json
 var tradesJSON []byte
 
-// trades has every archetype. Agents are assigned to them in turn.
-var trades = sync.OnceValue(readTrades)
-
-// readTrades decodes the trades. They are a part of the program, so an error is a programming error.
-func readTrades() (all []*archetype) {
+// trades returns every archetype. Agents are assigned to them in turn. The file is a part of the
+// program, so an error is a programming error.
+var trades = sync.OnceValue(func() (all []*archetype) {
 	decoder := json.NewDecoder(bytes.NewReader(tradesJSON))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&all); err != nil {
 		panic(fmt.Sprintf("fleet: trades.json: %v", err))
 	}
 	return all
-}
+})
 
 // archetype is a trade: the declarations and actions that all agents of one kind share.
 type archetype struct {

@@ -72,7 +72,8 @@ type Line struct {
 // bytes.
 func (f *Fleet) Lines() iter.Seq[Line] {
 	return func(yield func(Line) bool) {
-		w := newWriter(f)
+		source := rand.NewPCG(0, 0)
+		w := &writer{f: f, source: source, rng: rand.New(source)}
 		for _, l := range f.lines {
 			raw := w.line(l)
 			if !yield(Line{Agent: f.agents[f.steps[l.step].agent].id, Raw: raw}) {

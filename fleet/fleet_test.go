@@ -98,7 +98,7 @@ func TestEqualConfigsGiveEqualFleets(t *testing.T) {
 	n = 0
 	for line := range other.Lines() { // ids and times have constant length
 		if len(line.Raw) != len(lines[n]) {
-			t.Fatalf("planned for another start, line %d says something else:\n%s\n%s", n, lines[n], line.Raw)
+			t.Fatalf("planned for another start, line %d differs:\n%s\n%s", n, lines[n], line.Raw)
 		}
 		n++
 	}
@@ -127,7 +127,7 @@ func TestSmallFleets(t *testing.T) {
 		n := 0
 		for line := range f.Lines() {
 			if _, err := schema.Admit(line.Agent, line.Raw); err != nil && f.lines[n].kind != broken {
-				t.Errorf("%+v line %d: %v", cfg, n, err)
+				t.Errorf("%+v line %d: error %v", cfg, n, err)
 			}
 			n++
 		}

@@ -48,7 +48,29 @@ type PlantedRefusal struct {
 func (f *Fleet) tally() {
 	p := &f.planted
 	p.Violations, p.Findings, p.SessionFindings = map[string][]string{}, map[string][]string{}, map[string][]string{}
-	f.tallySteps()
+	// An escalation that a step leaves pending is never answered: no other step names it.
+	source := rand.NewPCG(0, 0)
+	rng := rand.New(source)
+	var b behaviour
+	for n := range f.steps {
+		s, a, id := &f.steps[n], f.agentOf(n), f.traceID(n)
+		switch {
+		case s.plant > 0:
+			plant := &f.plants[s.plant-1]
+			add(p.Violations, plant.violations, id)
+			add(p.Findings, plant.findings, id)
+			add(p.SessionFindings, plant.session, id)
+		case s.form == slid:
+			add(p.Violations, a.slide.violations, id)
+		}
+		if s.gap {
+			add(p.SessionFindings, only(schema.TraceGap), id)
+		}
+		f.seed(source, n)
+		if f.behave(rng, &b, a, s); b.status == schema.EscalationPending {
+			add(p.SessionFindings, only(schema.EscalationUnanswered), id)
+		}
+	}
 	for i := range f.agents {
 		if a := &f.agents[i]; a.role == withdrawn {
 			p.Revoked = append(p.Revoked, a.older.id)
@@ -72,35 +94,6 @@ func (f *Fleet) tally() {
 	p.Duplicates, p.Conflicts = sorted(p.Duplicates), sorted(p.Conflicts)
 	p.Lines = len(f.lines)
 	p.Stored = p.Lines - len(p.Duplicates) - len(p.Refused)
-}
-
-// tallySteps adds the remarks of each step. An escalation that a step leaves pending is never
-// answered: no other step names it.
-func (f *Fleet) tallySteps() {
-	source := rand.NewPCG(0, 0)
-	rng := rand.New(source)
-	var b behaviour
-	for n := range f.steps {
-		s, a, id := &f.steps[n], f.agentOf(n), f.traceID(n)
-		var violations, findings, session []string
-		switch {
-		case s.plant > 0:
-			plant := &f.plants[s.plant-1]
-			violations, findings, session = plant.violations, plant.findings, plant.session
-		case s.form == slid:
-			violations = a.slide.violations
-		}
-		add(f.planted.Violations, violations, id)
-		add(f.planted.Findings, findings, id)
-		add(f.planted.SessionFindings, session, id)
-		if s.gap {
-			add(f.planted.SessionFindings, only(schema.TraceGap), id)
-		}
-		f.seed(source, n)
-		if f.behave(rng, &b, a, s); b.status == schema.EscalationPending {
-			add(f.planted.SessionFindings, only(schema.EscalationUnanswered), id)
-		}
-	}
 }
 
 // add adds an id to the list of each name.

@@ -56,17 +56,11 @@ func (f *Fleet) schedule(rng *rand.Rand, total int) {
 		a := &f.agents[i]
 		a.first = len(f.steps)
 		a.count = i + 1 + int(spare*run/sum+0.5) - a.first
-		f.enlist(rng, i)
+		for n := range a.count {
+			f.steps = append(f.steps, step{agent: int32(i), form: a.usual(rng, n)})
+		}
 		f.split(rng, a)
 		f.spread(rng, a)
-	}
-}
-
-// enlist appends the steps of agent i with their forms.
-func (f *Fleet) enlist(rng *rand.Rand, i int) {
-	a := &f.agents[i]
-	for n := range a.count {
-		f.steps = append(f.steps, step{agent: int32(i), form: a.usual(rng, n)})
 	}
 }
 
@@ -93,7 +87,10 @@ func (a *agent) usual(rng *rand.Rand, n int) form {
 func (f *Fleet) split(rng *rand.Rand, a *agent) {
 	steps := f.steps[a.first:]
 	for len(steps) > 0 {
-		size := sessionSize(rng, len(steps))
+		size := len(steps)
+		if size >= 2*shortest { // enough steps are left for another session
+			size = shortest + rng.IntN(min(longest, size-shortest)-shortest+1)
+		}
 		for n := range steps[:size] {
 			steps[n].session, steps[n].turn = int32(f.planted.Sessions), int32(n+1)
 		}
@@ -101,14 +98,6 @@ func (f *Fleet) split(rng *rand.Rand, a *agent) {
 		steps = steps[size:]
 		f.planted.Sessions++
 	}
-}
-
-// sessionSize draws a length that leaves enough steps for another session.
-func sessionSize(rng *rand.Rand, left int) int {
-	if left < 2*shortest {
-		return left
-	}
-	return shortest + rng.IntN(min(longest, left-shortest)-shortest+1)
 }
 
 // spread gives the agent's steps strictly increasing times in the window.

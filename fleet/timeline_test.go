@@ -68,7 +68,7 @@ func TestSessionsEndOnceAndAreConsistent(t *testing.T) {
 		}
 		session := trace.AgentID + " " + trace.Context.SessionID
 		if ended[session] {
-			t.Errorf("%s comes after the end of %s", trace.TraceID, session)
+			t.Errorf("%s is published after the end of %s", trace.TraceID, session)
 		}
 		if trace.kind == plain {
 			turns[session]++

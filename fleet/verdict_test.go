@@ -102,7 +102,7 @@ func judgeAll(t *testing.T, f *Fleet) (violations, findings map[string][]string)
 		collect(findings, trace.TraceID, verdict.Findings)
 		for _, w := range verdict.Warnings {
 			if w.Type == schema.WarnUncomparable || w.Type == schema.WarnUnparsedCondition {
-				t.Errorf("%s: %+v", trace.TraceID, w)
+				t.Errorf("trace %s: the warning is %+v", trace.TraceID, w)
 			}
 		}
 	}

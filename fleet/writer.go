@@ -3,7 +3,6 @@ package fleet
 import (
 	"bytes"
 	"cmp"
-	"crypto/ed25519"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -37,11 +36,6 @@ type writer struct {
 	at   time.Time
 }
 
-func newWriter(f *Fleet) *writer {
-	source := rand.NewPCG(0, 0)
-	return &writer{f: f, source: source, rng: rand.New(source)}
-}
-
 // line returns the bytes of one line.
 func (w *writer) line(l line) []byte {
 	if cap(w.chunk) < lineBytes {
@@ -58,28 +52,19 @@ func (w *writer) line(l line) []byte {
 		if w.b.forged {
 			key = signingKey(^w.f.salt, 0)
 		}
-		raw = signed(raw, key)
+		var err error
+		if raw, err = signature.Signed(raw, keyID, key); err != nil {
+			panic(fmt.Sprintf("fleet: sign a trace: %v", err)) // the writer did not write a JSON object
+		}
 	}
-	if l.kind == broken {
-		return spoils[l.spoil].apply(raw)
+	if l.kind != broken {
+		return raw
 	}
-	return raw
-}
-
-func signed(raw []byte, key ed25519.PrivateKey) []byte {
-	raw, err := signature.Signed(raw, keyID, key)
-	if err != nil {
-		panic(fmt.Sprintf("fleet: sign a trace: %v", err)) // the writer did not write a JSON object
+	spoil := spoils[l.spoil]
+	if spoil.new == "" {
+		return raw[:bytes.Index(raw, []byte(spoil.old))+len(spoil.old)]
 	}
-	return raw
-}
-
-// apply returns a broken copy of raw.
-func (s spoil) apply(raw []byte) []byte {
-	if s.new == "" {
-		return raw[:bytes.Index(raw, []byte(s.old))+len(s.old)]
-	}
-	return bytes.Replace(raw, []byte(s.old), []byte(s.new), 1)
+	return bytes.Replace(raw, []byte(spoil.old), []byte(spoil.new), 1)
 }
 
 // trace appends the trace of step n under the given id. Ids, names and texts of the fleet need
