@@ -110,10 +110,10 @@ func TestStopIsClean(t *testing.T) {
 		t.Errorf("process %d is still there after Stop", pid)
 	}
 	if exists(ended)(t.Context()) != nil {
-		t.Error("the child did not come to its clean end")
+		t.Error("the child did not end cleanly")
 	}
 	if err := p.Await(t.Context(), func(s child.State) bool { return s.Ready }); !errors.Is(err, child.ErrStopped) {
-		t.Errorf("Await after Stop: %v", err)
+		t.Errorf("Await after Stop: error %v", err)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestReadyCallEndsWithTheProcess(t *testing.T) {
 	cfg.ReadyTimeout = 24 * time.Hour
 	_, err := child.Start(t.Context(), cfg)
 	if err == nil || !strings.Contains(err.Error(), "ended before it was ready (exit status 1)") {
-		t.Errorf("error of a child that ended while somebody else was silent: %v", err)
+		t.Errorf("a child that ended while Ready waited for an answer: error %v", err)
 	}
 }
 
@@ -196,10 +196,10 @@ func TestFirstStartFailsWithTheLastOutput(t *testing.T) {
 	cfg, up, _ := config(t, "failing")
 	_, err := child.Start(t.Context(), cfg)
 	if err == nil || !strings.Contains(err.Error(), "no such luck") || !strings.Contains(err.Error(), "exit status 1") {
-		t.Errorf("error of a child that fails at once: %v", err)
+		t.Errorf("a child that fails at once: error %v", err)
 	}
 	if exists(up)(t.Context()) == nil {
-		t.Error("the child was ready all the same")
+		t.Error("the child was ready")
 	}
 }
 
@@ -222,10 +222,10 @@ func TestLastLinesAreWholeAndPlain(t *testing.T) {
 
 func TestPermanentErrorEndsTheStart(t *testing.T) {
 	cfg, _, _ := config(t, "well-behaved")
-	hopeless := errors.New("this will never be")
-	cfg.Ready = func(context.Context) error { return backoff.Permanent(hopeless) }
-	if _, err := child.Start(t.Context(), cfg); !errors.Is(err, hopeless) {
-		t.Errorf("Start of a hopeless child: %v", err)
+	permanent := errors.New("this will never be")
+	cfg.Ready = func(context.Context) error { return backoff.Permanent(permanent) }
+	if _, err := child.Start(t.Context(), cfg); !errors.Is(err, permanent) {
+		t.Errorf("Ready failed permanently: error %v", err)
 	}
 }
 
@@ -237,7 +237,7 @@ func TestStartEndsWithItsContext(t *testing.T) {
 		return errors.New("never ready")
 	}
 	if _, err := child.Start(ctx, cfg); !errors.Is(err, context.Canceled) {
-		t.Errorf("Start with a cancelled context: %v", err)
+		t.Errorf("Start with a cancelled context: error %v", err)
 	}
 }
 
@@ -248,10 +248,10 @@ func TestStubbornChildIsKilled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := p.Stop(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("a stop that had to kill says %v", err)
+		t.Errorf("a stop that had to kill the child: error %v", err)
 	}
 	if !gone(pid) {
-		t.Error("the stubborn child is still there")
+		t.Error("a child that ignores the request to end is still there")
 	}
 }
 

@@ -72,7 +72,7 @@ func testOrphan(t *testing.T, grandchild func(pidFile string) []string) {
 		t.Fatal(err)
 	}
 	if err := awaitExit(grandchildEnd); err != nil {
-		t.Errorf("the grandchild %d outlives its parent: %v", pid, err)
+		t.Errorf("the grandchild %d did not end after its parent: %v", pid, err)
 	}
 }
 

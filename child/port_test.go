@@ -35,10 +35,10 @@ func TestFreePort(t *testing.T) {
 	}
 	defer func() { _ = taken.Close() }()
 	if err := child.PortFree("127.0.0.1", wanted); !errors.Is(err, child.ErrPortTaken) || !strings.Contains(err.Error(), taken.Addr().String()) {
-		t.Errorf("a port that is taken: %v", err)
+		t.Errorf("a port that is taken: error %v", err)
 	}
 	if port, err := child.FreePort("127.0.0.1", wanted); err != nil || port == wanted {
-		t.Errorf("a wanted port that is taken: %d, %v", port, err)
+		t.Errorf("a wanted port that is taken: %d, error %v", port, err)
 	}
 	if port, err := child.FreePort("192.0.2.1", 0); err == nil {
 		t.Errorf("port %d of an address that is not this machine's", port)

@@ -1,6 +1,7 @@
 package child
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,15 +130,9 @@ func (c *Config) complete() error {
 		// Without Dispatch the copy would run this program again, and so on.
 		return errors.New("child: Dispatch was not called first in main")
 	}
-	if c.ReadyTimeout == 0 {
-		c.ReadyTimeout = 30 * time.Second
-	}
-	if c.Grace == 0 {
-		c.Grace = 10 * time.Second
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.ReadyTimeout = cmp.Or(c.ReadyTimeout, 30*time.Second)
+	c.Grace = cmp.Or(c.Grace, 10*time.Second)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return nil
 }
 
