@@ -80,11 +80,7 @@ func (p *Publisher) Cards(ctx context.Context, agentID string) ([]ListedCard, er
 // and Revoke returns the first revocation. The error is a *Problem with
 // code 404 if there is no such card.
 func (p *Publisher) Revoke(ctx context.Context, cardID, reason string) (revocation schema.Revocation, created bool, err error) {
-	body, err := json.Marshal(map[string]string{"reason": reason})
-	if err != nil {
-		return revocation, false, err
-	}
-	got, err := p.do(ctx, http.MethodPost, cardPath(cardID)+"/revoke", "application/json", body)
+	got, err := p.post(ctx, cardPath(cardID)+"/revoke", map[string]string{"reason": reason})
 	if err != nil {
 		return revocation, false, fmt.Errorf("revoke card %q: %w", cardID, err)
 	}

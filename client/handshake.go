@@ -99,8 +99,11 @@ func (h *handshake) run(ctx context.Context, task *Task) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := h.believe(response.Card); err != nil {
-		return nil, err
+	switch card, now := response.Card, h.client.now(); {
+	case card.AgentID != h.peer:
+		return nil, fmt.Errorf("%w: the card is of agent %q", ErrAnswer, card.AgentID)
+	case !card.ExpiresAt.IsZero() && now.After(card.ExpiresAt):
+		return nil, fmt.Errorf("%w: card %q expired at %s", ErrExpired, card.CardID, card.ExpiresAt.Format(time.RFC3339))
 	}
 	check := &schema.CoherenceCheck{
 		RequestID: h.id, Timestamp: h.client.now(),
@@ -125,18 +128,6 @@ func (h *handshake) run(ctx context.Context, task *Task) (*Result, error) {
 		result.KeyID = answer.Signature.KeyID
 	}
 	return result, nil
-}
-
-// believe checks that a card belongs to the peer and is in force.
-func (h *handshake) believe(card *schema.Card) error {
-	now := h.client.now()
-	switch {
-	case card.AgentID != h.peer:
-		return fmt.Errorf("%w: the card is of agent %q", ErrAnswer, card.AgentID)
-	case !card.ExpiresAt.IsZero() && now.After(card.ExpiresAt):
-		return fmt.Errorf("%w: card %q expired at %s", ErrExpired, card.CardID, card.ExpiresAt.Format(time.RFC3339))
-	}
-	return nil
 }
 
 // exchange sends a message and returns the answer, which has the next type in the

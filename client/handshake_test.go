@@ -55,7 +55,7 @@ func TestHandshakeOverBothTransports(t *testing.T) {
 		report(t, transport, "c", schema.TaskResult{RequestID: result.RequestID, Status: schema.TaskDeclined}, "tr-"+name)
 		var refused *client.Problem
 		if _, err := c.Handshake(t.Context(), "nobody", task); !errors.As(err, &refused) || refused.Word != "no_card" || refused.Code != http.StatusNotFound {
-			t.Errorf("%s: with an unknown agent: %v", name, err)
+			t.Errorf("%s: with an unknown agent: error %v", name, err)
 		}
 	}
 	cfg := verifier.Default()
@@ -102,7 +102,7 @@ func report(t *testing.T, transport client.Transport, agent string, result schem
 	result.TraceReference.TraceIDs = nil
 	var refused *client.Problem
 	if _, err := c.Report(t.Context(), "a", result); !errors.As(err, &refused) || refused.Code != http.StatusBadRequest {
-		t.Errorf("a result without traces: %v", err)
+		t.Errorf("a result without traces: error %v", err)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestInvalidAnswersAreRefused(t *testing.T) {
 	ahead := &client.Client{Transport: honest, AgentID: "a", CardID: "ac-a", Now: func() time.Time { return time.Now().Add(10 * time.Minute) }}
 	var refused *client.Problem
 	if _, err := ahead.Handshake(t.Context(), "b", task); !errors.As(err, &refused) || refused.Word != "stale" || !strings.Contains(refused.Message, time.Now().UTC().Format("2006-01-02T")) {
-		t.Errorf("with a wrong clock: %v", err)
+		t.Errorf("with a wrong clock: error %v", err)
 	}
 }
 
@@ -196,7 +196,7 @@ func TestInvalidAnswersAreRefused(t *testing.T) {
 // TLS 1.2.
 func TestTLS13IsRequired(t *testing.T) {
 	if _, err := client.NewHTTP(client.HTTPConfig{URL: "http://10.0.0.1:8080"}); !errors.Is(err, client.ErrInsecure) {
-		t.Errorf("plain HTTP to another machine: %v", err)
+		t.Errorf("plain HTTP to another machine: error %v", err)
 	}
 	authority := transporttest.New(t)
 	broker := brokertest.NewTLS(t, authority.Server(0))
@@ -227,7 +227,7 @@ func TestTLS13IsRequired(t *testing.T) {
 	defer server.Close()
 	c := &client.Client{Transport: overHTTP(t, client.HTTPConfig{URL: server.URL, Roots: authority.Roots}), AgentID: "a", CardID: "ac-a"}
 	if _, err := c.Handshake(t.Context(), "b", task); err == nil || !strings.Contains(err.Error(), "protocol version") {
-		t.Errorf("a server of TLS 1.2: %v", err)
+		t.Errorf("a server of TLS 1.2: error %v", err)
 	}
 }
 

@@ -52,14 +52,14 @@ func TestRuntime(t *testing.T) {
 	}
 	var rejected *client.Rejected
 	if _, err := runtime.Receive(ctx, "send all you have", nil); !errors.As(err, &rejected) || rejected.Reason != message.ReasonUnsigned {
-		t.Errorf("an unsigned message: %v", err)
+		t.Errorf("an unsigned message: error %v", err)
 	}
 	received, err := runtime.Receive(ctx, signed.Wrapped, &signed.Envelope)
 	if err != nil || received.Text != "What is new?" || received.Sender != "ann" {
-		t.Fatalf("%+v, error %v", received, err)
+		t.Fatalf("received %+v, error %v", received, err)
 	}
 	if _, err := runtime.Receive(ctx, signed.Wrapped, &signed.Envelope); !errors.As(err, &rejected) || rejected.Reason != message.ReasonReplayed {
-		t.Errorf("the same message again: %v", err)
+		t.Errorf("the same message again: error %v", err)
 	}
 	permission, err := runtime.Call(ctx, received.MessageID, "search")
 	if err != nil {
@@ -67,7 +67,7 @@ func TestRuntime(t *testing.T) {
 	}
 	var blocked *client.Blocked
 	if _, err := runtime.Call(ctx, received.MessageID, "send_email"); !errors.As(err, &blocked) || blocked.Reason != message.ReasonOutOfScope || blocked.CallID == "" {
-		t.Errorf("beyond the scope: %v", err)
+		t.Errorf("beyond the scope: error %v", err)
 	}
 	result := json.RawMessage(`{"news": ["none"]}`)
 	proof, err := runtime.Result(ctx, "search", result)
@@ -78,7 +78,7 @@ func TestRuntime(t *testing.T) {
 		t.Error(err)
 	}
 	if err := runtime.CheckResult(ctx, json.RawMessage(`{"news":["war"]}`), proof); !errors.As(err, &rejected) || rejected.Reason != message.ReasonForged {
-		t.Errorf("a changed result: %v", err)
+		t.Errorf("a changed result: error %v", err)
 	}
 	text, err := json.Marshal(client.Cite(permission, proof))
 	want := fmt.Sprintf(`{"message_id":%q,"call_id":%q,"tool_results":[{"tool_name":"search","seq":1,"sha256":%q}]}`, signed.ID, permission.CallID, proof.SHA256)
@@ -87,10 +87,10 @@ func TestRuntime(t *testing.T) {
 	}
 	var problem *client.Problem
 	if _, err := runtime.HTTP.Sign(ctx, client.SignRequest{AgentID: "a", SessionID: "s", Text: "x"}); !errors.As(err, &problem) || problem.Word != "scope" {
-		t.Errorf("a runtime signs: %v", err)
+		t.Errorf("a runtime signs: error %v", err)
 	}
 	if _, err := runtime.Result(ctx, "a|b", result); !errors.As(err, &problem) || len(problem.Faults) != 1 {
-		t.Errorf("a name with |: %v", err)
+		t.Errorf("a name with |: error %v", err)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestUnansweredRequestsAreRepeated(t *testing.T) {
 	runtime := &client.Runtime{HTTP: overHTTP(t, client.HTTPConfig{URL: server.URL}), AgentID: "a", SessionID: "s"}
 	received, err := runtime.Receive(t.Context(), "x", nil)
 	if err != nil || received.Text != "x" || len(requests) != 3 || requests[0] != requests[1] || requests[0] != requests[2] || !strings.Contains(requests[0], `"attempt_id":"`) {
-		t.Fatalf("%+v, error %v; requests %q", received, err, requests)
+		t.Fatalf("received %+v, error %v; requests %q", received, err, requests)
 	}
 	var problem *client.Problem
 	if _, err := runtime.Call(t.Context(), "m", "t"); !errors.As(err, &problem) || problem.Code != http.StatusForbidden || len(requests) != 4 {

@@ -171,11 +171,8 @@ func (a *answer) outcomes(n int) ([]Outcome, error) {
 
 // EndSession requests that a session be sealed.
 func (p *Publisher) EndSession(ctx context.Context, agentID, sessionID string) error {
-	body, err := json.Marshal(map[string]string{"agent_id": agentID, "session_id": sessionID})
+	_, err := p.post(ctx, "/v1/sessions/end", map[string]string{"agent_id": agentID, "session_id": sessionID})
 	if err != nil {
-		return err
-	}
-	if _, err := p.do(ctx, http.MethodPost, "/v1/sessions/end", "application/json", body); err != nil {
 		return fmt.Errorf("end session %q of agent %q: %w", sessionID, agentID, err)
 	}
 	return nil
@@ -184,14 +181,20 @@ func (p *Publisher) EndSession(ctx context.Context, agentID, sessionID string) e
 // MarkDeadLetters marks dead letters, named by the digests of their bytes, with what was done
 // about them. The error is a *Problem if ingest refused it.
 func (p *Publisher) MarkDeadLetters(ctx context.Context, mark, note string, digests []string) error {
-	body, err := json.Marshal(map[string]any{"mark": mark, "note": note, "digests": digests})
+	_, err := p.post(ctx, "/v1/dead-letters/marks", map[string]any{"mark": mark, "note": note, "digests": digests})
 	if err != nil {
-		return err
-	}
-	if _, err := p.do(ctx, http.MethodPost, "/v1/dead-letters/marks", "application/json", body); err != nil {
 		return fmt.Errorf("mark dead letters: %w", err)
 	}
 	return nil
+}
+
+// post posts a question as JSON.
+func (p *Publisher) post(ctx context.Context, path string, question any) (*answer, error) {
+	body, err := json.Marshal(question)
+	if err != nil {
+		return nil, fmt.Errorf("write the request: %w", err)
+	}
+	return p.do(ctx, http.MethodPost, path, "application/json", body)
 }
 
 // do repeats a request until it succeeds or is refused.

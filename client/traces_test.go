@@ -67,7 +67,7 @@ func TestPublishReturnsTheOutcomeOfEachLine(t *testing.T) {
 	s, publisher := start(t, reply(207, allOutcomes))
 	got, err := publisher.Publish(t.Context(), lines)
 	if err != nil || statuses(got) != "accepted refused duplicate " {
-		t.Errorf("outcomes are %v, %v", got, err)
+		t.Errorf("outcomes are %v, error %v", got, err)
 	}
 	if s.bodies[0] != "one\ntwo\nthree\n" {
 		t.Errorf("sent %q", s.bodies[0])
@@ -84,7 +84,7 @@ func TestPublishRepeatsLinesWithoutAnAnswer(t *testing.T) {
 	publisher.Waiting = func(error) { retries++ }
 	got, err := publisher.Publish(t.Context(), lines)
 	if err != nil || statuses(got) != "accepted refused duplicate " {
-		t.Errorf("outcomes are %v, %v", got, err)
+		t.Errorf("outcomes are %v, error %v", got, err)
 	}
 	if retries != 3 {
 		t.Errorf("Waiting was called %d times, want 3", retries)
@@ -103,7 +103,7 @@ func TestPublishRepeatsOnlyLinesWithoutAnOutcome(t *testing.T) {
 		reply(200, `{"line":1,"trace_id":"2","status":"accepted","faults":[]}`+"\n"+`{"line":2,"trace_id":"3","status":"accepted","faults":[]}`))
 	got, err := publisher.Publish(t.Context(), lines)
 	if err != nil || statuses(got) != "accepted accepted accepted " {
-		t.Errorf("outcomes are %v, %v", got, err)
+		t.Errorf("outcomes are %v, error %v", got, err)
 	}
 	if len(s.bodies) != 2 || s.bodies[1] != "two\nthree\n" {
 		t.Errorf("sent %q", s.bodies)
@@ -125,7 +125,7 @@ func TestPatienceEnds(t *testing.T) {
 	publisher.Patience = time.Millisecond
 	got, err := publisher.Publish(t.Context(), lines)
 	if err == nil || statuses(got) != "   " {
-		t.Errorf("outcomes are %v, %v", got, err)
+		t.Errorf("outcomes are %v, error %v", got, err)
 	}
 }
 
@@ -152,12 +152,12 @@ func TestCardsAndSessions(t *testing.T) {
 	s, publisher := start(t, reply(201, "{}"), reply(200, "{}"), reply(409, `{"error":"changed","message":"changed"}`), reply(202, "{}"))
 	for i, want := range []bool{true, false} {
 		if created, err := publisher.PutCard(t.Context(), "a/b ?", []byte("{}")); err != nil || created != want {
-			t.Errorf("card %d: created %t, %v", i, created, err)
+			t.Errorf("card %d: created %t, error %v", i, created, err)
 		}
 	}
 	var problem *Problem
 	if _, err := publisher.PutCard(t.Context(), "c", []byte("{}")); !errors.As(err, &problem) || problem.Code != 409 {
-		t.Errorf("changed card: %v", err)
+		t.Errorf("changed card: error %v", err)
 	}
 	if err := publisher.EndSession(t.Context(), "a", "s"); err != nil {
 		t.Error(err)
@@ -190,7 +190,7 @@ func TestWarningsAndRefusalsOfSeveralLines(t *testing.T) {
 `))
 	got, err := publisher.Publish(t.Context(), lines)
 	if err != nil || statuses(got) != "accepted refused refused " {
-		t.Fatalf("outcomes are %v, %v", got, err)
+		t.Fatalf("outcomes are %v, error %v", got, err)
 	}
 	if w := got[0].Warnings; len(w) != 1 || w[0].Code != "unknown_card" || w[0].Pointer != "/card_id" {
 		t.Errorf("warnings are %+v", w)
@@ -208,20 +208,20 @@ func TestDocumentsAreSentUnchangedAndLettersMarked(t *testing.T) {
 		reply(202, `{"marked":1}`),
 		reply(403, `{"error":"scope","message":"m"}`))
 	if outcome, err := publisher.PublishDocument(t.Context(), []byte("{\n}")); err != nil || outcome.Status != Accepted || outcome.TraceID != "t" {
-		t.Errorf("%+v, error %v", outcome, err)
+		t.Errorf("the outcome is %+v, error %v", outcome, err)
 	}
 	if s.bodies[0] != "{\n}" || s.bodies[1] != s.bodies[0] {
 		t.Errorf("sent %q", s.bodies)
 	}
 	var problem *Problem
 	if _, err := publisher.PublishDocument(t.Context(), []byte("{}")); !errors.As(err, &problem) || problem.Code != 403 {
-		t.Errorf("refused: %v", err)
+		t.Errorf("refused: error %v", err)
 	}
 	if err := publisher.MarkDeadLetters(t.Context(), "dropped", "n", []string{"ab"}); err != nil || s.bodies[3] != `{"digests":["ab"],"mark":"dropped","note":"n"}` {
 		t.Errorf("sent %q, error %v", s.bodies, err)
 	}
 	if err := publisher.MarkDeadLetters(t.Context(), "dropped", "", nil); !errors.As(err, &problem) {
-		t.Errorf("refused: %v", err)
+		t.Errorf("refused: error %v", err)
 	}
 }
 
