@@ -26,7 +26,7 @@ func TestAgentCardHoldsTheCurrentCard(t *testing.T) {
 	const agent = "did:web:shop.example"
 	r := start(t, withAgentCard(t, agent, `{"name": "Shop", "url":"https://shop.example/a2a"}`))
 	if answer := r.ask("shop.example", agentCardPath); answer.code != http.StatusNotFound || answer.problem(t).Word != "no_agent_card" {
-		t.Errorf("before a card is registered: %d %s", answer.code, answer.text)
+		t.Errorf("before a card is registered: the answer is %d %s", answer.code, answer.text)
 	}
 	r.register(dated(agent, "1", 2))
 	r.register(dated(agent, "2", 1))
@@ -37,7 +37,7 @@ func TestAgentCardHoldsTheCurrentCard(t *testing.T) {
 		answer := r.ask(c.host, agentCardPath+c.query)
 		alignment, err := a2a.Read([]byte(answer.text))
 		if err != nil || alignment.Card == nil || alignment.Card.CardID != "2" || !strings.HasPrefix(answer.text, `{"name": "Shop", "url":"https://shop.example/a2a"`) {
-			t.Errorf("%s: %d %s, error %v", name, answer.code, answer.text, err)
+			t.Errorf("%s: the answer is %d %s, error %v", name, answer.code, answer.text, err)
 		}
 		if got := answer.header.Get("Content-Type"); got != "application/json" {
 			t.Errorf("%s: Content-Type %q", name, got)
@@ -54,7 +54,7 @@ func TestAgentCardHoldsTheCurrentCard(t *testing.T) {
 		t.Errorf("after a revocation: %s", answer.text)
 	}
 	if answer := r.ask("other.example", agentCardPath); answer.code != http.StatusNotFound {
-		t.Errorf("of an agent without an A2A agent card: %d %s", answer.code, answer.text)
+		t.Errorf("of an agent without an A2A agent card: the answer is %d %s", answer.code, answer.text)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestAgentCardsThatCannotBeServed(t *testing.T) {
 		"d=" + file("good.json", "{}"), "d=" + file("good.json", "{}"),
 	})
 	if err == nil {
-		t.Fatal("no error")
+		t.Fatal("the entries were accepted")
 	}
 	for _, want := range []string{`"no-file": want AGENT=FILE`, "nowhere.json", "list.json: is not an A2A agent card", "the agent card is signed", "another file is given for this agent"} {
 		if !strings.Contains(err.Error(), want) {

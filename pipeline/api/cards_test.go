@@ -41,14 +41,14 @@ func TestCardIsRegisteredOnce(t *testing.T) {
 		text := card("did:web:a", id)
 		answer := r.putCard(id, text)
 		if answer.code != http.StatusCreated || !strings.Contains(answer.text, `"agent_id":"did:web:a"`) {
-			t.Errorf("%q: %d %s", id, answer.code, answer.text)
+			t.Errorf("%q: the answer is %d %s", id, answer.code, answer.text)
 		}
 		if again := r.putCard(id, " "+strings.Replace(text, ":90", ": 90", 1)); again.code != http.StatusOK || again.text != answer.text {
-			t.Errorf("%q, the same content: %d %s", id, again.code, again.text)
+			t.Errorf("%q, the same content: the answer is %d %s", id, again.code, again.text)
 		}
 		other := r.putCard(id, strings.Replace(text, ":90", ":91", 1))
 		if other.code != http.StatusConflict || other.problem(t).Word != "changed" || !strings.Contains(other.text, "new card_id") {
-			t.Errorf("%q, other content: %d %s", id, other.code, other.text)
+			t.Errorf("%q, other content: the answer is %d %s", id, other.code, other.text)
 		}
 		registry, err := cards.Open(t.Context(), r.client(), config.DefaultCardCacheBytes)
 		if err != nil {
@@ -83,15 +83,15 @@ func TestCardIsRefused(t *testing.T) {
 		}
 		p := answer.problem(t)
 		if answer.code != c.code || c.pointer != "" && (len(p.Faults) == 0 || p.Faults[0].Pointer != c.pointer) {
-			t.Errorf("%s: %d %s, want %d with %s", name, answer.code, answer.text, c.code, c.pointer)
+			t.Errorf("%s: the answer is %d %s, want %d with %s", name, answer.code, answer.text, c.code, c.pointer)
 		}
 	}
 	answer := r.send(http.MethodPut, "/v1/cards/card-1", strings.NewReader(good), "Content-Type: text/plain")
 	if answer.code != http.StatusUnsupportedMediaType {
-		t.Errorf("text/plain: %d %s", answer.code, answer.text)
+		t.Errorf("text/plain: the answer is %d %s", answer.code, answer.text)
 	}
 	if created := r.putCard("card-1", good); created.code != http.StatusCreated {
-		t.Errorf("after the refusals: %d %s", created.code, created.text)
+		t.Errorf("after the refusals: the answer is %d %s", created.code, created.text)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestEndOfSession(t *testing.T) {
 		answer := r.endSession(agent, "../../etc/passwd")
 		want := fmt.Sprintf(`{"agent_id":%q,"session_id":"../../etc/passwd","through_sequence":%d}`+"\n", agent, i+1)
 		if answer.code != http.StatusAccepted || answer.text != want {
-			t.Errorf("%d %s, want 202 %s", answer.code, answer.text, want)
+			t.Errorf("the answer is %d %s, want 202 %s", answer.code, answer.text, want)
 		}
 	}
 	partitions := map[string]int{}
@@ -140,7 +140,7 @@ func TestEndOfSessionIsRefused(t *testing.T) {
 	} {
 		answer := r.send(http.MethodPost, "/v1/sessions/end", strings.NewReader(text), "Content-Type: application/json")
 		if answer.code != http.StatusBadRequest || !strings.Contains(answer.text, want) {
-			t.Errorf("%.60s: %d %s, want 400 with %s", text, answer.code, answer.text, want)
+			t.Errorf("%.60s: the answer is %d %s, want 400 with %s", text, answer.code, answer.text, want)
 		}
 	}
 }
@@ -178,7 +178,7 @@ func TestHostileCardsAreRefused(t *testing.T) {
 	} {
 		answer := r.putCard("card-1", c.card)
 		if answer.code != c.code {
-			t.Errorf("%s: %d %.300s", name, answer.code, answer.text)
+			t.Errorf("%s: the answer is %d %.300s", name, answer.code, answer.text)
 			continue
 		}
 		p := answer.problem(t)
@@ -191,6 +191,6 @@ func TestHostileCardsAreRefused(t *testing.T) {
 		}
 	}
 	if created := r.putCard("card-1", triggers(schema.MaxTriggers, `note matches '(a+)+$'`)); created.code != http.StatusCreated {
-		t.Errorf("after the refusals: %d %s", created.code, created.text)
+		t.Errorf("after the refusals: the answer is %d %s", created.code, created.text)
 	}
 }

@@ -20,7 +20,7 @@ func TestMarksAreStoredWithTheDeadLetters(t *testing.T) {
 	body := `{"mark":"dropped","digests":["` + digest.String() + `"],"note":"a typing error"}`
 	for token, want := range map[string]int{"agent": http.StatusForbidden, "nobody": http.StatusUnauthorized, "ann": http.StatusAccepted} {
 		if answer := r.mark(body, "Authorization: Bearer "+token); answer.code != want {
-			t.Errorf("%s: %+v, want %d", token, answer, want)
+			t.Errorf("%s: the answer is %+v, want %d", token, answer, want)
 		}
 	}
 	var letters, marks int
@@ -32,7 +32,7 @@ func TestMarksAreStoredWithTheDeadLetters(t *testing.T) {
 		marks++
 		mark, err := wire.ParseMark(m.Data)
 		if err != nil || mark.Digest != digest || mark.Mark != wire.MarkDropped || mark.By != "entry-0" || mark.Note != "a typing error" || mark.At.IsZero() {
-			t.Errorf("%+v, %v", mark, err)
+			t.Errorf("the mark is %+v, error %v", mark, err)
 		}
 	}
 	if letters != 1 || marks != 1 {
@@ -49,11 +49,11 @@ func TestMarksAreRefusedWithEveryFault(t *testing.T) {
 	r := start(t)
 	answer := r.mark(`{"mark":"deleted","digests":[],"note":"` + strings.Repeat("x", maxNoteBytes+1) + `"}`)
 	if p := answer.problem(t); answer.code != http.StatusBadRequest || len(p.Faults) != 3 {
-		t.Errorf("%+v", answer)
+		t.Errorf("the answer is %+v", answer)
 	}
 	for _, body := range []string{"", "[]", `{"mark":"dropped","digests":["x"]}`, `{"mark":"dropped","all":true}`} {
 		if answer := r.mark(body); answer.code != http.StatusBadRequest {
-			t.Errorf("%s: %+v", body, answer)
+			t.Errorf("%s: the answer is %+v", body, answer)
 		}
 	}
 }

@@ -41,12 +41,12 @@ func TestHandshakeRoute(t *testing.T) {
 	r := start(t, withTokens(t, "a did:web:a,did:web:b cards:write,handshake", "writer * traces:write"))
 	for id, agent := range map[string]string{"card-a": "did:web:a", "card-b": "did:web:b"} {
 		if answer := r.putCard(id, card(agent, id), bearing("a")); answer.code != http.StatusCreated {
-			t.Fatalf("%d %s", answer.code, answer.text)
+			t.Fatalf("the answer is %d %s", answer.code, answer.text)
 		}
 	}
 	answer := r.shake("did:web:b", cardRequest("1", "did:web:a"), bearing("a"))
 	if answer.code != http.StatusOK || answer.header.Get("Content-Type") != "application/json" {
-		t.Fatalf("%d %s", answer.code, answer.text)
+		t.Fatalf("the answer is %d %s", answer.code, answer.text)
 	}
 	if m, err := schema.DecodeHandshake([]byte(answer.text)); err != nil || m.Type() != schema.MessageCardResponse {
 		t.Errorf("%v in %s", err, answer.text)
@@ -74,7 +74,7 @@ func TestHandshakeRoute(t *testing.T) {
 		t.Errorf("the agent of the address is read as %s", answer.text)
 	}
 	if answer := r.send(http.MethodGet, "/v1/handshake/keys", nil); answer.code != http.StatusOK || !strings.Contains(answer.text, r.api.handshakes.Keys()[0].KeyID) {
-		t.Errorf("keys: %d %s", answer.code, answer.text)
+		t.Errorf("keys: the answer is %d %s", answer.code, answer.text)
 	}
 }
 
@@ -85,20 +85,20 @@ func TestMinCoherenceIsSet(t *testing.T) {
 	r := start(t, func(cfg *setup) { cfg.MinCoherence, cfg.Methodology = 0.5, methodology })
 	for id, agent := range map[string]string{"card-a": "did:web:a", "card-b": "did:web:b"} {
 		if answer := r.putCard(id, card(agent, id)); answer.code != http.StatusCreated {
-			t.Fatalf("%d %s", answer.code, answer.text)
+			t.Fatalf("the answer is %d %s", answer.code, answer.text)
 		}
 	}
 	request := cardRequest("1", "did:web:a")
 	request.TaskContext = &schema.TaskContext{TaskType: "t", ValuesRequired: []string{"honesty", "speed"}}
 	if answer := r.shake("did:web:b", request); answer.code != http.StatusOK {
-		t.Fatalf("%d %s", answer.code, answer.text)
+		t.Fatalf("the answer is %d %s", answer.code, answer.text)
 	}
 	answer := r.shake("did:web:b", &schema.CoherenceCheck{
 		RequestID: "1", InitiatorCardID: "card-a", ResponderCardID: "card-b", Proposal: schema.Collaboration{TaskType: "t"}, Timestamp: time.Now(),
 	})
 	m, err := schema.DecodeHandshake([]byte(answer.text))
 	if err != nil {
-		t.Fatalf("%d %s: %v", answer.code, answer.text, err)
+		t.Fatalf("the answer is %d %s: %v", answer.code, answer.text, err)
 	}
 	result := m.(*schema.CoherenceResult)
 	if !result.Proceed || result.Coherence.Score != 0.5 || result.Metadata.MinCoherence != 0.5 || result.Metadata.Methodology != methodology {
@@ -158,7 +158,7 @@ func TestHandshakesAwaitTheBroker(t *testing.T) {
 	r.await(func() bool {
 		select {
 		case err := <-ended:
-			t.Fatalf("the service ended: %v", err)
+			t.Fatalf("the service ended: error %v", err)
 		default:
 		}
 		if err := asking.PublishRequest("$SRV.PING."+handshake.ServiceName, inbox, nil); err != nil {

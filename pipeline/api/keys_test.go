@@ -52,7 +52,7 @@ func TestMicroKeyIsRotated(t *testing.T) {
 	before, next := r.rotate(keystore.Slot{Path: r.api.Config.MicroKeyFile, Purpose: keyring.Micro}, "/v1/micro/keys")
 	for want, proof := range map[string]reply{before: old, next: r.micro("/v1/micro", scanned())} {
 		if v := r.outcome(proof.text); v.Result != aivsmicro.Pass || v.KeyID != want {
-			t.Errorf("%+v, want key %s", v, want)
+			t.Errorf("got %+v, want key %s", v, want)
 		}
 	}
 	if ids := r.keysAt("/v1/micro/keys"); len(ids) != 2 || ids[1] != before {
@@ -60,7 +60,7 @@ func TestMicroKeyIsRotated(t *testing.T) {
 	}
 	events := r.read(stream.Ledger, "", 4) // the start, the keys of micro and of the handshake, and the new key
 	if event, err := wire.ParseEvent(events[3].Subject, events[3].ID(), events[3].Data); err != nil || event.Type != "META" || !strings.Contains(string(event.Data), next) {
-		t.Errorf("the ledger's stream has %+v, %v", event, err)
+		t.Errorf("the ledger's stream has %+v, error %v", event, err)
 	}
 }
 
@@ -120,7 +120,7 @@ func ended(t *testing.T, file string, purpose keyring.Purpose) {
 func refusedForKey(t *testing.T, answer reply, purpose keyring.Purpose) {
 	t.Helper()
 	if answer.code != http.StatusServiceUnavailable || !strings.Contains(answer.text, "create a new one with: plumbline keys rotate "+string(purpose)) {
-		t.Errorf("%+v", answer)
+		t.Errorf("the answer is %+v", answer)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestEndedMicroKey(t *testing.T) {
 	answer := r.micro("/v1/micro", scanned())
 	refusedForKey(t, answer, keyring.Micro)
 	if answer.header.Get("Retry-After") == "" {
-		t.Error("it does not say when to ask again")
+		t.Error("the answer has no Retry-After")
 	}
 	if keys := r.api.microKeys(nil, time.Now().Add(-90*time.Minute)); len(keys) != 1 {
 		t.Errorf("%d keys for a scan within its time", len(keys))

@@ -181,7 +181,7 @@ type reply struct {
 func (a reply) problem(t testing.TB) (p problem.Problem) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(a.text), &p); err != nil || p.Word == "" || p.Message == "" {
-		t.Fatalf("%d %q is not a problem: %v", a.code, a.text, err)
+		t.Fatalf("the answer %d %q is not a problem: %v", a.code, a.text, err)
 	}
 	return p
 }

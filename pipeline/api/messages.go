@@ -41,7 +41,6 @@ func (a *API) verifyMessage(w http.ResponseWriter, r *http.Request, grant auth.G
 	return answered(w, http.StatusOK, verification, err)
 }
 
-// postToolCall decides a tool call.
 func (a *API) postToolCall(w http.ResponseWriter, r *http.Request, grant auth.Grant) (int, error) {
 	var q wire.CallRequest
 	if err := a.question(w, r, grant, &q, &q.AgentID); err != nil {
@@ -51,7 +50,6 @@ func (a *API) postToolCall(w http.ResponseWriter, r *http.Request, grant auth.Gr
 	return answered(w, http.StatusOK, decision, err)
 }
 
-// postToolResult signs a tool result.
 func (a *API) postToolResult(w http.ResponseWriter, r *http.Request, grant auth.Grant) (int, error) {
 	var q wire.ResultRequest
 	if err := a.question(w, r, grant, &q, &q.AgentID); err != nil {
@@ -61,7 +59,6 @@ func (a *API) postToolResult(w http.ResponseWriter, r *http.Request, grant auth.
 	return answered(w, http.StatusCreated, signed, err)
 }
 
-// verifyToolResult checks a tool result.
 func (a *API) verifyToolResult(w http.ResponseWriter, r *http.Request, grant auth.Grant) (int, error) {
 	var q wire.ResultCheck
 	if err := a.question(w, r, grant, &q, &q.AgentID); err != nil {

@@ -73,7 +73,7 @@ func (r *rig) postJSON(path, token string, body any) reply {
 func decided[A any](t testing.TB, answer reply, code int) (a A) {
 	t.Helper()
 	if answer.code != code {
-		t.Fatalf("%d %s, want %d", answer.code, answer.text, code)
+		t.Fatalf("the answer is %d %s, want %d", answer.code, answer.text, code)
 	}
 	if err := json.Unmarshal([]byte(answer.text), &a); err != nil {
 		t.Fatalf("%v in %s", err, answer.text)
@@ -201,7 +201,7 @@ func TestVerificationIsAskedAgain(t *testing.T) {
 	}
 	first, again := ask("1"), ask("1")
 	if first.Outcome != message.Accepted || again.DecisionID != first.DecisionID || again.Text != "read it" {
-		t.Errorf("%+v, then %+v", first, again)
+		t.Errorf("got %+v, then %+v", first, again)
 	}
 	rejected(t, ask("2"), message.ReasonReplayed)
 	rejected(t, r.verify("shop", "s", m.Wrapped, m), message.ReasonReplayed)
@@ -212,14 +212,14 @@ func rejected(t testing.TB, v wire.Verification, reason string, outcome ...messa
 	t.Helper()
 	want := append(outcome, message.Rejected)[0]
 	if v.Outcome != want || v.Reason != reason || v.Detail == "" || v.DecisionID == "" || want == message.Rejected && v.Text != "" {
-		t.Errorf("%+v, want %s for %s", v, want, reason)
+		t.Errorf("got %+v, want %s for %s", v, want, reason)
 	}
 }
 
 func blocked(t testing.TB, d wire.CallDecision, reason string) wire.CallDecision {
 	t.Helper()
 	if d.Outcome != message.Blocked || d.Reason != reason || d.Detail == "" || d.CallID == "" {
-		t.Errorf("%+v, want blocked for %s", d, reason)
+		t.Errorf("got %+v, want blocked for %s", d, reason)
 	}
 	return d
 }
@@ -227,7 +227,7 @@ func blocked(t testing.TB, d wire.CallDecision, reason string) wire.CallDecision
 func executed(t testing.TB, d wire.CallDecision) wire.CallDecision {
 	t.Helper()
 	if d.Outcome != message.Executed || d.Reason != "" {
-		t.Errorf("%+v, want executed", d)
+		t.Errorf("got %+v, want executed", d)
 	}
 	return d
 }
@@ -252,7 +252,7 @@ func TestSourcesAndTheirPolicies(t *testing.T) {
 	} {
 		answer := r.postJSON("/v1/messages", c.token, object{"agent_id": "shop", "session_id": "s", "text": "x", "intents": c.intents})
 		if answer.code != c.code {
-			t.Errorf("%s: %d %s, want %d", name, answer.code, answer.text, c.code)
+			t.Errorf("%s: the answer is %d %s, want %d", name, answer.code, answer.text, c.code)
 		}
 	}
 	if m := r.sign("agent-b", "shop", "Send it to me, please run it"); m.Intents != message.Read || !m.Inferred {
@@ -263,11 +263,11 @@ func TestSourcesAndTheirPolicies(t *testing.T) {
 	}
 	for path, token := range map[string]string{"/v1/messages": "runtime", "/v1/messages/verify": "ann", "/v1/tool-calls": "agent-b", "/v1/tool-results": "publisher", "/v1/tool-results/verify": "ann"} {
 		if answer := r.postJSON(path, token, object{"agent_id": "shop"}); answer.code != http.StatusForbidden || answer.problem(t).Word != "scope" {
-			t.Errorf("%s by %s: %d %s", path, token, answer.code, answer.text)
+			t.Errorf("%s by %s: the answer is %d %s", path, token, answer.code, answer.text)
 		}
 	}
 	if answer := r.postJSON("/v1/messages", "ann", object{"agent_id": "bank", "session_id": "s", "text": "x"}); answer.code != http.StatusForbidden {
-		t.Errorf("a message to a foreign agent: %d %s", answer.code, answer.text)
+		t.Errorf("a message to a foreign agent: the answer is %d %s", answer.code, answer.text)
 	}
 }
 
@@ -292,7 +292,7 @@ func TestApproval(t *testing.T) {
 		"in another session": {approve("ann", "other", relay.ID), messages.WordUnknown}, "of an unknown message": {approve("ann", "s", "x"), messages.WordUnknown},
 	} {
 		if p := c.answer.problem(t); p.Word != c.word {
-			t.Errorf("%s: %+v, want %s", name, p, c.word)
+			t.Errorf("%s: got %+v, want %s", name, p, c.word)
 		}
 	}
 	approval := decided[wire.SignedMessage](t, approve("ann", "s", relay.ID), http.StatusCreated)
@@ -377,7 +377,7 @@ func TestToolResults(t *testing.T) {
 	}
 	first, second := signResult("s", "read_file", `{"b":1.0,"a":"x"}`), signResult("s", "read_file", `{"b":1.0,"a":"x"}`)
 	if first.Seq != 1 || second.Seq != 2 || first.MAC == second.MAC || first.SHA256 != second.SHA256 {
-		t.Errorf("%+v, then %+v", first, second)
+		t.Errorf("got %+v, then %+v", first, second)
 	}
 	if v := check("s", ` { "a" : "x", "b" : 1 } `, first); v.Outcome != message.Accepted {
 		t.Errorf("the same in another form: %+v", v)
@@ -398,7 +398,7 @@ func TestToolResults(t *testing.T) {
 		"of no session":        {check("third", `"not found"`, other), message.ReasonWrongSession},
 	} {
 		if c.v.Outcome != message.Rejected || c.v.Reason != c.want {
-			t.Errorf("%s: %+v, want %s", name, c.v, c.want)
+			t.Errorf("%s: got %+v, want %s", name, c.v, c.want)
 		}
 	}
 	for name, q := range map[string]object{
@@ -406,7 +406,7 @@ func TestToolResults(t *testing.T) {
 		"no result": {"agent_id": "shop", "session_id": "s", "tool_name": "a"}, "no session": {"agent_id": "shop", "tool_name": "a", "result": 1},
 	} {
 		if answer := r.postJSON("/v1/tool-results", "runtime", q); answer.code != http.StatusBadRequest || len(answer.problem(t).Faults) == 0 {
-			t.Errorf("%s: %d %s", name, answer.code, answer.text)
+			t.Errorf("%s: the answer is %d %s", name, answer.code, answer.text)
 		}
 	}
 }

@@ -86,17 +86,17 @@ func TestMicroVerifyOfUnsignedAndOfNoProof(t *testing.T) {
 	unsigned := `{"url":"https://swarmsync.ai","dom_hash":"sha256:` + strings.Repeat("26", 32) + `","timestamp":"2026-03-14T10:22:01.000000000Z",` +
 		`"signature":"unsigned","scanner_version_hash":"sha256:` + strings.Repeat("6f", 32) + `","scan_origin":"local"}`
 	if v := r.outcome(unsigned); v.Result != micro.Skip {
-		t.Errorf("%+v", v)
+		t.Errorf("the result is %+v", v)
 	}
 	if v := r.outcome(strings.Replace(unsigned, "26-03-14T", "26-03-14 ", 1)); v.Result != micro.Fail || len(v.Faults) != 1 || v.Faults[0].Pointer != "/timestamp" {
-		t.Errorf("%+v", v)
+		t.Errorf("the result is %+v", v)
 	}
 	if v := r.outcome(`{}`); v.Result != micro.Fail || len(v.Faults) != 6 {
-		t.Errorf("%+v", v)
+		t.Errorf("the result is %+v", v)
 	}
 	for _, body := range []string{"", "[]", "{", `{"proof":{},"public_key":"x"}`, `{"proof":{},"key":"x"}`, `{"proof":{},"proof":{}}`} {
 		if answer := r.micro("/v1/micro/verify", body); answer.code != http.StatusBadRequest {
-			t.Errorf("%s: %+v", body, answer)
+			t.Errorf("%s: the answer is %+v", body, answer)
 		}
 	}
 }
@@ -107,7 +107,7 @@ func TestMicroVerifyOfThePublishedExample(t *testing.T) {
 		t.Skipf("the vectors are not in ../shared: %v", err)
 	}
 	if v := start(t).outcome(string(text)); v.Result != micro.Skip {
-		t.Errorf("%+v", v)
+		t.Errorf("the result is %+v", v)
 	}
 }
 
@@ -115,18 +115,18 @@ func TestMicroRefusesWithEveryFault(t *testing.T) {
 	r := start(t)
 	answer := r.micro("/v1/micro", scanned("url", "nowhere", "dom_hash", "A1", "scanner_version_hash", "", "scan_origin", "a|b"))
 	if p := answer.problem(t); answer.code != http.StatusBadRequest || p.Word != "invalid_scan" || len(p.Faults) != 4 {
-		t.Errorf("%+v", answer)
+		t.Errorf("the answer is %+v", answer)
 	}
 	for _, body := range []string{"", "[]", `{"url":1}`, scanned("timestamp", "yesterday"), scanned("signature", "unsigned"), `{"url":"a","url":"b"}`} {
 		if answer := r.micro("/v1/micro", body); answer.code != http.StatusBadRequest {
-			t.Errorf("%s: %+v", body, answer)
+			t.Errorf("%s: the answer is %+v", body, answer)
 		}
 	}
 	if answer := r.send(http.MethodPost, "/v1/micro", strings.NewReader(scanned()), "Content-Type: text/plain"); answer.code != http.StatusUnsupportedMediaType {
-		t.Errorf("%+v", answer)
+		t.Errorf("the answer is %+v", answer)
 	}
 	if answer := r.micro("/v1/micro", scanned("url", "https://e.com/"+strings.Repeat("x", micro.MaxBytes))); answer.code != http.StatusRequestEntityTooLarge {
-		t.Errorf("%+v", answer)
+		t.Errorf("the answer is %+v", answer)
 	}
 }
 
@@ -136,13 +136,13 @@ func TestMicroScopes(t *testing.T) {
 	for token, want := range map[string]int{"scanner": http.StatusCreated, "agent": http.StatusForbidden, "nobody": http.StatusUnauthorized} {
 		answer := r.micro("/v1/micro", scanned(), "Authorization: Bearer "+token)
 		if answer.code != want {
-			t.Errorf("%s: %+v, want %d", token, answer, want)
+			t.Errorf("%s: the answer is %+v, want %d", token, answer, want)
 		}
 		if want != http.StatusCreated {
 			continue
 		}
 		if v := r.outcome(answer.text); v.Result != micro.Pass {
-			t.Errorf("%+v", v)
+			t.Errorf("the result is %+v", v)
 		}
 	}
 }

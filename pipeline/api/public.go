@@ -102,7 +102,6 @@ type codeNoter struct {
 	code int
 }
 
-// WriteHeader records the code.
 func (n *codeNoter) WriteHeader(code int) {
 	n.code = code
 	n.ResponseWriter.WriteHeader(code)
@@ -145,33 +144,26 @@ func readAgentCards(entries []string) (agentCards, error) {
 			faults = append(faults, fmt.Errorf("a2a_agent_cards: %q: want AGENT=FILE", entry))
 			continue
 		}
-		raw, err := readAgentCard(file)
-		if err == nil && served[agent] != nil {
+		raw, err := os.ReadFile(file)
+		signed := false
+		if err == nil {
+			signed, err = a2a.Signed(raw)
+		}
+		switch {
+		case err != nil:
+		case signed:
+			err = errors.New("the agent card is signed, and a block written into it would break its signatures: " +
+				"write the block with plumbline card a2a embed, sign the result, and serve it yourself")
+		case served[agent] != nil:
 			err = errors.New("another file is given for this agent")
 		}
 		if err != nil {
 			faults = append(faults, fmt.Errorf("a2a_agent_cards: agent %q, file %s: %w", agent, file, err))
+			continue
 		}
 		served[agent] = raw
 	}
 	return served, errors.Join(faults...)
-}
-
-// readAgentCard reads an agent card into which a block can be written.
-func readAgentCard(file string) ([]byte, error) {
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	signed, err := a2a.Signed(raw)
-	if err != nil {
-		return nil, err
-	}
-	if signed {
-		return nil, errors.New("the agent card is signed, and a block written into it would break its signatures: " +
-			"write the block with plumbline card a2a embed, sign the result, and serve it yourself")
-	}
-	return raw, nil
 }
 
 // getAgentCard answers with the A2A agent card of the agent that the Host header identifies, or
@@ -208,7 +200,6 @@ type schemaEntry struct {
 	URL   string `json:"url"`
 }
 
-// listSchemas answers with the list of JSON Schemas.
 func listSchemas(w http.ResponseWriter, _ *http.Request, _ auth.Grant) (int, error) {
 	list := struct {
 		Schemas []schemaEntry `json:"schemas"`
@@ -219,7 +210,6 @@ func listSchemas(w http.ResponseWriter, _ *http.Request, _ auth.Grant) (int, err
 	return problem.WriteJSON(w, http.StatusOK, list), nil
 }
 
-// getSchema answers with one JSON Schema.
 func getSchema(w http.ResponseWriter, r *http.Request, _ auth.Grant) (int, error) {
 	d, found := jsonschema.Lookup(r.PathValue("name"))
 	if !found {

@@ -44,7 +44,7 @@ func (r *rig) register(text string, headers ...string) {
 		r.t.Fatal(err)
 	}
 	if answer := r.putCard(ids.CardID, text, headers...); answer.code != http.StatusCreated {
-		r.t.Fatalf("%d %s", answer.code, answer.text)
+		r.t.Fatalf("the answer is %d %s", answer.code, answer.text)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestCurrentCardOfTheHost(t *testing.T) {
 	} {
 		answer := r.ask(c.host, currentPath+c.query)
 		if answer.code != http.StatusOK || answer.text != strings.TrimSpace(texts[c.want]) {
-			t.Errorf("%s: %d %s, want %s", name, answer.code, answer.text, texts[c.want])
+			t.Errorf("%s: the answer is %d %s, want %s", name, answer.code, answer.text, texts[c.want])
 		}
 		if got := answer.header.Get("Content-Type"); got != "application/aap-alignment-card+json; version=0.1.0" {
 			t.Errorf("%s: Content-Type %q", name, got)
@@ -93,7 +93,7 @@ func TestNoCurrentCard(t *testing.T) {
 	r.register(dated("did:web:gone.example", "2", 24))
 	r.register(dated("did:web:gone.example", "3", -24))
 	if answer := r.revoke("2", `{"reason":"key lost"}`); answer.code != http.StatusCreated {
-		t.Fatalf("%d %s", answer.code, answer.text)
+		t.Fatalf("the answer is %d %s", answer.code, answer.text)
 	}
 	for name, c := range map[string]struct{ host, query, want string }{
 		"unknown host":         {"nobody.example:8080", "", `did:web:nobody.example%3A8080`},
@@ -105,7 +105,7 @@ func TestNoCurrentCard(t *testing.T) {
 	} {
 		answer := r.ask(c.host, currentPath+c.query)
 		if p := answer.problem(t); answer.code != http.StatusNotFound || p.Word != "no_card" || !strings.Contains(answer.text, c.want) {
-			t.Errorf("%s: %d %s, want %s", name, answer.code, answer.text, c.want)
+			t.Errorf("%s: the answer is %d %s, want %s", name, answer.code, answer.text, c.want)
 		}
 		if len(answer.text) > 2000 || answer.header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: %d bytes, Cache-Control %q", name, len(answer.text), answer.header.Get("Cache-Control"))
@@ -151,7 +151,7 @@ func TestConditionalRequests(t *testing.T) {
 		for _, path := range []string{currentPath, "/v1/cards/1"} {
 			answer := r.ask("shop.example", path, "If-None-Match: "+match)
 			if answer.code != want || (answer.text == "") != (want == http.StatusNotModified) || answer.header.Get("ETag") != tag {
-				t.Errorf("%s, If-None-Match %s: %d %s", path, match, answer.code, answer.text)
+				t.Errorf("%s, If-None-Match %s: the answer is %d %s", path, match, answer.code, answer.text)
 			}
 		}
 	}
@@ -175,7 +175,7 @@ func TestCardsOfTheOtherShape(t *testing.T) {
 	r.register(text)
 	answer := r.ask("u.example", currentPath)
 	if got := answer.header.Get("Content-Type"); answer.text != text || got != request.TypeCard {
-		t.Errorf("%d %s as %q", answer.code, answer.text, got)
+		t.Errorf("the answer is %d %s as %q", answer.code, answer.text, got)
 	}
 }
 
@@ -196,12 +196,12 @@ func TestCardsAreListed(t *testing.T) {
 			Cards []cards.Listing `json:"cards"`
 		}
 		if err := json.Unmarshal([]byte(answer.text), &read); err != nil || answer.code != http.StatusOK {
-			t.Fatalf("%d %s: %v", answer.code, answer.text, err)
+			t.Fatalf("the answer is %d %s: %v", answer.code, answer.text, err)
 		}
 		for _, c := range read.Cards {
 			ids, states = append(ids, c.CardID), append(states, string(c.State))
 			if (c.State == "revoked") != (c.Reason == "<key> lost" && !c.RevokedAt.IsZero()) {
-				t.Errorf("%+v", c)
+				t.Errorf("listed as %+v", c)
 			}
 		}
 		return ids, states
@@ -219,23 +219,23 @@ func TestCardsAreListed(t *testing.T) {
 		t.Errorf("an agent without cards: %v", ids)
 	}
 	if answer := r.send(http.MethodGet, "/v1/cards?agent_id=did:web:bank", nil, shop); answer.code != http.StatusForbidden {
-		t.Errorf("another's cards: %d %s", answer.code, answer.text)
+		t.Errorf("another's cards: the answer is %d %s", answer.code, answer.text)
 	}
 	if answer := r.send(http.MethodGet, "/v1/cards/"+url.PathEscape("a/1%"), nil, shop); answer.code != http.StatusOK ||
 		answer.header.Get("Cache-Control") != "private, max-age=60" || !strings.Contains(answer.text, `"card_id":"a/1%"`) {
-		t.Errorf("one card: %d %s", answer.code, answer.text)
+		t.Errorf("one card: the answer is %d %s", answer.code, answer.text)
 	}
 	if answer := r.send(http.MethodGet, "/v1/cards/b", nil, shop); answer.code != http.StatusForbidden {
-		t.Errorf("another's card: %d %s", answer.code, answer.text)
+		t.Errorf("another's card: the answer is %d %s", answer.code, answer.text)
 	}
 	if answer := r.send(http.MethodGet, "/v1/cards/nothing", nil, shop); answer.code != http.StatusNotFound || answer.problem(t).Word != "unknown_card" {
-		t.Errorf("an unknown card: %d %s", answer.code, answer.text)
+		t.Errorf("an unknown card: the answer is %d %s", answer.code, answer.text)
 	}
 	if answer := r.ask("x", currentPath+"?agent_id=did:web:shop"); answer.code != http.StatusOK {
-		t.Errorf("the current card needs no token: %d %s", answer.code, answer.text)
+		t.Errorf("the current card needs no token: the answer is %d %s", answer.code, answer.text)
 	}
 	if answer := r.ask("x", revocationPath); answer.code != http.StatusOK {
-		t.Errorf("revocations need no token: %d %s", answer.code, answer.text)
+		t.Errorf("revocations need no token: the answer is %d %s", answer.code, answer.text)
 	}
 }
 
@@ -247,7 +247,7 @@ func TestSchemasArePublic(t *testing.T) {
 		Schemas []struct{ Name, ID, Title, URL string }
 	}
 	if err := json.Unmarshal([]byte(list.text), &index); err != nil || list.code != http.StatusOK {
-		t.Fatalf("%d %s: %v", list.code, list.text, err)
+		t.Fatalf("the answer is %d %s: %v", list.code, list.text, err)
 	}
 	documents := jsonschema.Documents()
 	if len(index.Schemas) != len(documents) {
@@ -270,6 +270,6 @@ func TestSchemasArePublic(t *testing.T) {
 		}
 	}
 	if none := r.send(http.MethodGet, "/v1/schemas/trace", nil); none.code != http.StatusNotFound || none.problem(t).Word != "unknown" {
-		t.Errorf("no such schema: %d %s", none.code, none.text)
+		t.Errorf("no such schema: the answer is %d %s", none.code, none.text)
 	}
 }

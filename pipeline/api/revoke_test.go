@@ -17,13 +17,13 @@ import (
 func TestRevocationsAreListed(t *testing.T) {
 	r := start(t)
 	if answer := r.ask("x", revocationPath); answer.code != http.StatusOK || answer.text != `{"revoked":[]}`+"\n" {
-		t.Errorf("none: %d %s", answer.code, answer.text)
+		t.Errorf("none: the answer is %d %s", answer.code, answer.text)
 	}
 	before := time.Now().Truncate(time.Millisecond)
 	for _, id := range []string{"b", "a/%2F?"} {
 		r.register(card("did:web:a", id))
 		if answer := r.revoke(id, `{"reason":"lost \"it\" <b>"}`); answer.code != http.StatusCreated || !strings.Contains(answer.text, `"agent_id":"did:web:a"`) {
-			t.Errorf("%d %s", answer.code, answer.text)
+			t.Errorf("the answer is %d %s", answer.code, answer.text)
 		}
 		done := time.Now().Truncate(time.Millisecond)
 		r.await(func() bool { // revocations of one millisecond are listed by card id
@@ -71,14 +71,14 @@ func TestRevokedOnce(t *testing.T) {
 		if answer.code == http.StatusCreated {
 			created++
 		} else if answer.code != http.StatusOK {
-			t.Errorf("%d %s", answer.code, answer.text)
+			t.Errorf("the answer is %d %s", answer.code, answer.text)
 		}
 	}
 	if created != 1 {
 		t.Errorf("%d answers say that they revoked it, want 1", created)
 	}
 	if again := r.revoke("1", `{"reason":"another"}`); again.code != http.StatusOK || again.text != answers[0].text {
-		t.Errorf("%d %s", again.code, again.text)
+		t.Errorf("the answer is %d %s", again.code, again.text)
 	}
 	events := r.read(stream.Ledger, "", 4) // the start, its two keys, and one event of the revocation
 	if event, err := wire.ParseEvent(events[3].Subject, events[3].ID(), events[3].Data); err != nil || event.Type != "RETRACT" || !strings.Contains(string(event.Data), `"card_id":"1"`) {
@@ -88,7 +88,7 @@ func TestRevokedOnce(t *testing.T) {
 		t.Errorf("the ledger's stream begins with %+v, error %v", event, err)
 	}
 	if again := r.putCard("1", card("did:web:a", "1")); again.code != http.StatusOK {
-		t.Errorf("registered again: %d %s", again.code, again.text)
+		t.Errorf("registered again: the answer is %d %s", again.code, again.text)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestRevocationIsRefused(t *testing.T) {
 	} {
 		answer := r.revoke(c.id, c.body, bearing(c.token))
 		if answer.code != c.code || !strings.Contains(answer.text, c.want) {
-			t.Errorf("%s: %d %s, want %d with %s", name, answer.code, answer.text, c.code, c.want)
+			t.Errorf("%s: the answer is %d %s, want %d with %s", name, answer.code, answer.text, c.code, c.want)
 		}
 	}
 	if answer := r.ask("x", revocationPath); answer.text != `{"revoked":[]}`+"\n" {
@@ -160,7 +160,7 @@ func TestRevocationIsDatedByTheBroker(t *testing.T) {
 	var revoked schema.Revocation
 	answer := r.revoke("1", `{"reason":"lost"}`)
 	if err := json.Unmarshal([]byte(answer.text), &revoked); err != nil || answer.code != http.StatusCreated {
-		t.Fatalf("%d %s", answer.code, answer.text)
+		t.Fatalf("the answer is %d %s", answer.code, answer.text)
 	}
 	if behind := time.Since(revoked.RevokedAt); behind < 24*time.Hour || behind > 25*time.Hour {
 		t.Errorf("revoked at %s, by a broker whose clock is a day behind", revoked.RevokedAt)

@@ -81,7 +81,7 @@ func (r *rig) walk(steps []step) {
 		id := fmt.Sprint("card-", i)
 		answer := r.putCard(id, keyed(t, id, s.signer, s.keys...))
 		if answer.code != s.code {
-			t.Errorf("%s: %d %s, want %d", s.name, answer.code, answer.text, s.code)
+			t.Errorf("%s: the answer is %d %s, want %d", s.name, answer.code, answer.text, s.code)
 			continue
 		}
 		switch s.code {
@@ -133,13 +133,13 @@ func TestRevocationDoesNotReleaseTheKeys(t *testing.T) {
 		t.Fatal(answer.text)
 	}
 	if answer := r.putCard("thief", keyed(t, "thief", 2, 2)); answer.code != forbiddenKey {
-		t.Errorf("%d %s", answer.code, answer.text)
+		t.Errorf("the answer is %d %s", answer.code, answer.text)
 	}
 	if answer := r.putCard("second", keyed(t, "second", 1, 1)); answer.code != created {
-		t.Errorf("%d %s", answer.code, answer.text)
+		t.Errorf("the answer is %d %s", answer.code, answer.text)
 	}
 	if answer := r.putCard("first", first); answer.code != http.StatusOK {
-		t.Errorf("the first one again, which is known: %d %s", answer.code, answer.text)
+		t.Errorf("the first one again, which is known: the answer is %d %s", answer.code, answer.text)
 	}
 }
 
@@ -172,11 +172,11 @@ func TestSignedContentIsWhatCounts(t *testing.T) {
 	good := keyed(t, "1", 1, 1)
 	changed := strings.Replace(good, `"search"`, `"search","pay"`, 1)
 	if answer := r.putCard("1", changed); answer.code != faulty || !strings.Contains(answer.text, "does not fit the content") {
-		t.Errorf("%d %s", answer.code, answer.text)
+		t.Errorf("the answer is %d %s", answer.code, answer.text)
 	}
 	spaced := strings.Replace(good, `"agent_id":`, `"agent_id" : `, 1) // the signed form drops the space
 	if answer := r.putCard("1", spaced); answer.code != created {
-		t.Errorf("%d %s", answer.code, answer.text)
+		t.Errorf("the answer is %d %s", answer.code, answer.text)
 	}
 }
 
