@@ -125,7 +125,14 @@ func (c *Config) validate() config.Faults {
 	if c.Connections != nil {
 		c.Connections.Validate(faults.Check)
 	}
-	faults = append(faults, c.driftFaults()...)
+	switch aapdrift.Mode(c.DriftMode) {
+	case "", aapdrift.ModeFirst, aapdrift.ModeRolling:
+	case aapdrift.ModePinned:
+		_, err := drift.ReadPins(DriftPins(c.DataDir))
+		faults.Check(err == nil, "drift_mode", "%v", err)
+	default:
+		faults.Check(false, "drift_mode", "%q: want first, rolling or pinned", c.DriftMode)
+	}
 	faults = append(faults, c.Thresholds.validate()...)
 	faults.Check(c.SealIdle >= 0, "seal_idle", "%s: want more than 0", c.SealIdle)
 	if c.Redact != nil {
@@ -134,11 +141,6 @@ func (c *Config) validate() config.Faults {
 	faults = append(faults, exporter.ScheduleFaults("seal_schedule", c.SealSchedule)...)
 	faults = append(faults, c.Copies.Validate()...)
 	faults = append(faults, c.Anchors.Validate()...)
-	return append(faults, c.fileFaults()...)
-}
-
-// fileFaults finds faults of the configured files and of the data directory.
-func (c *Config) fileFaults() (faults config.Faults) {
 	faults.Check(mayHold(c.DataDir), "data", "%s: it is a file, or it is below a file", c.DataDir)
 	if slices.Contains(c.Stages, Ingest) {
 		stage := c.ingest()
@@ -169,20 +171,6 @@ func (c *Config) ingest() ingest.Config {
 	}
 	stage.Rules = c.Thresholds.Ingest()
 	return stage
-}
-
-// driftFaults reports an unknown mode and pins that cannot be read.
-func (c *Config) driftFaults() config.Faults {
-	var faults config.Faults
-	switch aapdrift.Mode(c.DriftMode) {
-	case "", aapdrift.ModeFirst, aapdrift.ModeRolling:
-	case aapdrift.ModePinned:
-		_, err := drift.ReadPins(DriftPins(c.DataDir))
-		faults.Check(err == nil, "drift_mode", "%v", err)
-	default:
-		faults.Check(false, "drift_mode", "%q: want first, rolling or pinned", c.DriftMode)
-	}
-	return faults
 }
 
 // DriftPins returns the path of the pinned baselines in a data directory.

@@ -35,10 +35,10 @@ func TestSecondMachineIsRefused(t *testing.T) {
 		dir, before := t.TempDir(), ledgerEvents(t, rig)
 		_, err := machine.Start(t.Context(), on(dir))
 		if !errors.Is(err, stream.ErrLeaseHeld) || !strings.Contains(err.Error(), fmt.Sprintf("drift: %v: process %d on host ", stream.ErrLeaseHeld, os.Getpid())) {
-			t.Errorf("the machine: %v", err)
+			t.Errorf("the machine: error %v", err)
 		}
 		if left := names(t, dir); !slices.Equal(left, []string{"lock"}) || ledgerEvents(t, rig) != before {
-			t.Errorf("it left %q, and %d events in the ledger", left, ledgerEvents(t, rig)-before)
+			t.Errorf("the failed start left %q and %d events in the ledger", left, ledgerEvents(t, rig)-before)
 		}
 	}
 	cfg := drift.Default()
@@ -53,7 +53,7 @@ func TestSecondMachineIsRefused(t *testing.T) {
 	defer stop(t, m)
 	refused()
 	if err := drift.Serve(t.Context(), &cfg, pipelinetest.Env(t, "drift")); !errors.Is(err, stream.ErrLeaseHeld) {
-		t.Errorf("a drift process: %v", err)
+		t.Errorf("a drift process: error %v", err)
 	}
 }
 
@@ -97,9 +97,9 @@ func TestMachineMakesNoSecondKey(t *testing.T) {
 		NATS: config.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
 	})
 	if err == nil || !strings.Contains(err.Error(), "were signed with key 0123456789abcdef") {
-		t.Errorf("start: %v", err)
+		t.Errorf("start: error %v", err)
 	}
 	if left := names(t, dir); !slices.Equal(left, []string{"lock"}) {
-		t.Errorf("it left %q", left)
+		t.Errorf("the failed start left %q", left)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -148,19 +147,14 @@ func (m *Machine) awaitReady(ctx context.Context) error {
 		case err := <-m.failed:
 			return err
 		case <-ctx.Done():
-			return fmt.Errorf("stopped before everything was ready (%w):%s", ctx.Err(), waitedFor(m.health.Reported().Down))
+			down, lines := m.health.Reported().Down, ""
+			for _, component := range slices.Sorted(maps.Keys(down)) {
+				lines += fmt.Sprintf("\n  %s: %s", component, down[component])
+			}
+			return fmt.Errorf("stopped before everything was ready (%w):%s", ctx.Err(), lines)
 		}
 	}
 	return nil
-}
-
-// waitedFor returns a line for each component that is down.
-func waitedFor(down map[string]string) string {
-	var lines strings.Builder
-	for _, component := range slices.Sorted(maps.Keys(down)) {
-		fmt.Fprintf(&lines, "\n  %s: %s", component, down[component])
-	}
-	return lines.String()
 }
 
 // Endpoints returns where the machine is reached.
@@ -195,7 +189,16 @@ func (m *Machine) Stop(ctx context.Context) error {
 	if m.lock != nil {
 		faults = append(faults, removeEndpoints(m.cfg.DataDir))
 	}
-	faults = append(faults, m.stopStages(ctx), m.releaseLeases(ctx), m.servers.stop(ctx))
+	faults = append(faults, m.stopStages(ctx))
+	for _, env := range m.held {
+		faults = append(faults, env.Held.Close(ctx))
+	}
+	if m.servers.engine != nil {
+		faults = append(faults, m.servers.engine.Stop(ctx))
+	}
+	if m.servers.broker != nil {
+		faults = append(faults, m.servers.broker.Stop(ctx))
+	}
 	if m.listener != nil {
 		if err := m.listener.Close(); !errors.Is(err, net.ErrClosed) { // ingest has closed it already
 			faults = append(faults, err)
@@ -216,8 +219,6 @@ func removeEndpoints(dataDir string) error {
 }
 
 func (m *Machine) keyPath() string { return m.cfg.path("keys", "session.key") }
-
-func (m *Machine) handshakeKeyPath() string { return m.cfg.path("keys", "handshake.key") }
 
 // openKey returns the public half, in hexadecimal, of the key for a purpose. It creates the
 // key at the first start.

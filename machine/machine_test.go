@@ -56,18 +56,18 @@ func TestMachineKeepsItsData(t *testing.T) {
 
 	_, err := machine.Start(t.Context(), machine.Config{DataDir: dir, Listen: "127.0.0.1:0"})
 	if !errors.Is(err, durable.ErrLocked) || !strings.Contains(err.Error(), dir) {
-		t.Errorf("a second machine on the directory: %v", err)
+		t.Errorf("a second machine on the directory: error %v", err)
 	}
 	if found, err := machine.Find(t.Context(), dir); err != nil || *found != first {
 		t.Errorf("found %+v, %v, want %+v", found, err, first)
 	}
 	info, err := os.Stat(filepath.Join(dir, "endpoints.json"))
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("endpoints.json: %v, %v", info, err)
+		t.Errorf("endpoints.json: %v, error %v", info, err)
 	}
 	stop(t, m)
 	if _, err := machine.Find(t.Context(), dir); !errors.Is(err, machine.ErrNotRunning) {
-		t.Errorf("a stopped machine is found: %v", err)
+		t.Errorf("a stopped machine is found: error %v", err)
 	}
 
 	m = start(t, machine.Config{DataDir: dir})
@@ -173,10 +173,10 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 		ClickHouse: rig.ClickHouse(),
 	}
 	if _, err := machine.Start(t.Context(), cfg); !errors.Is(err, config.ErrUsage) {
-		t.Fatalf("start without its token file: %v", err)
+		t.Fatalf("start without its token file: error %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(cfg.DataDir, "endpoints.json")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("endpoints.json of a start that failed: %v", err)
+		t.Errorf("endpoints.json of a start that failed: error %v", err)
 	}
 	cfg.TokenFile = ""
 	stop(t, start(t, cfg))
@@ -200,7 +200,7 @@ func TestFailedStageEndsTheMachine(t *testing.T) {
 	}
 	err := m.Wait(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "stage exporter ended: ") || !strings.Contains(err.Error(), "session.key") {
-		t.Errorf("the machine's end says %v", err)
+		t.Errorf("the machine ended with %v", err)
 	}
 	if err := m.StartStage(machine.Exporter); err == nil {
 		t.Error("a stage was started twice")
@@ -217,9 +217,9 @@ func TestEnforceWithoutTokensIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	_, err := machine.Start(t.Context(), machine.Config{DataDir: dir, Listen: "127.0.0.1:0", MessagePoliciesFile: policies})
 	if !errors.Is(err, config.ErrUsage) || !strings.Contains(err.Error(), "--token-file") {
-		t.Errorf("start: %v", err)
+		t.Errorf("start: error %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "broker")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the broker was started: %v", err)
+		t.Errorf("the broker was started: error %v", err)
 	}
 }

@@ -2,7 +2,6 @@ package machine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -43,46 +42,27 @@ func (s *servers) startBroker(ctx context.Context, cfg *Config) (err error) {
 
 // startDatabase starts the database engine where it is embedded, and migrates the tables to
 // this version.
-func (s *servers) startDatabase(ctx context.Context, cfg *Config) error {
-	if err := s.startEngine(ctx, cfg); err != nil {
-		return err
-	}
-	cfg.Progress("updating the tables")
-	return database.Cluster{Name: s.clickhouse.Cluster}.Migrate(ctx, s.admin)
-}
-
-func (s *servers) startEngine(ctx context.Context, cfg *Config) (err error) {
+func (s *servers) startDatabase(ctx context.Context, cfg *Config) (err error) {
 	s.clickhouse = cfg.ClickHouse
 	if dsn := s.clickhouse.DSN; dsn != "" {
 		s.admin, s.reader, s.operator = dsn, dsn, dsn
-		return nil
+	} else {
+		cfg.Progress("starting the database engine")
+		s.engine, err = engine.Start(ctx, engine.Config{
+			DataDir:     cfg.path("engine"),
+			MemoryBytes: cfg.MemoryBytes,
+			Options:     engine.Options{Progress: cfg.Progress},
+			Logger:      cfg.Log,
+		})
+		if err != nil {
+			return err
+		}
+		s.admin, s.clickhouse.DSN = s.engine.AdminDSN(), s.engine.ServiceDSN()
+		s.reader, s.operator = s.engine.ReaderDSN(), s.engine.OperatorDSN()
+		s.http = "http://" + s.engine.HTTPAddr()
 	}
-	cfg.Progress("starting the database engine")
-	s.engine, err = engine.Start(ctx, engine.Config{
-		DataDir:     cfg.path("engine"),
-		MemoryBytes: cfg.MemoryBytes,
-		Options:     engine.Options{Progress: cfg.Progress},
-		Logger:      cfg.Log,
-	})
-	if err != nil {
-		return err
-	}
-	s.admin, s.clickhouse.DSN = s.engine.AdminDSN(), s.engine.ServiceDSN()
-	s.reader, s.operator = s.engine.ReaderDSN(), s.engine.OperatorDSN()
-	s.http = "http://" + s.engine.HTTPAddr()
-	return nil
-}
-
-// stop stops the servers that were started.
-func (s *servers) stop(ctx context.Context) error {
-	var faults []error
-	if s.engine != nil {
-		faults = append(faults, s.engine.Stop(ctx))
-	}
-	if s.broker != nil {
-		faults = append(faults, s.broker.Stop(ctx))
-	}
-	return errors.Join(faults...)
+	cfg.Progress("updating the tables")
+	return database.Cluster{Name: s.clickhouse.Cluster}.Migrate(ctx, s.admin)
 }
 
 // endpoints returns where the machine is reached.

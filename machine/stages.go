@@ -31,7 +31,11 @@ func (m *Machine) StartStage(name string) error {
 	if slices.ContainsFunc(m.stages, func(s *stage) bool { return s.name == name }) {
 		return fmt.Errorf("stage %s is already running", name)
 	}
-	env := m.envOf(name)
+	env := m.held[name]
+	if env == nil {
+		env = m.newEnv(name)
+	}
+	delete(m.held, name) // the stage releases the lease
 	serve, faults := m.stageOf(name, env)
 	if err := config.Faults(faults).Err(); err != nil {
 		return fmt.Errorf("stage %s: %w", name, err)
@@ -44,23 +48,18 @@ func (m *Machine) StartStage(name string) error {
 		err := serve(ctx)
 		switch {
 		case ctx.Err() == nil:
-			m.fail(name, err)
+			if err == nil {
+				err = errors.New("without an error")
+			}
+			select {
+			case m.failed <- fmt.Errorf("stage %s ended: %w", name, err):
+			default: // Wait returns the first failure
+			}
 		case !errors.Is(err, context.Canceled): // Canceled only means that the stage was stopped
 			s.err = err
 		}
 	}()
 	return nil
-}
-
-// fail stores the first failure for Wait.
-func (m *Machine) fail(name string, err error) {
-	if err == nil {
-		err = errors.New("without an error")
-	}
-	select {
-	case m.failed <- fmt.Errorf("stage %s ended: %w", name, err):
-	default:
-	}
 }
 
 // stageOf configures a stage for this machine.
@@ -69,7 +68,7 @@ func (m *Machine) stageOf(name string, env *service.Env) (serve func(context.Con
 	case Ingest:
 		cfg := m.cfg.ingest()
 		cfg.Common = m.common()
-		cfg.HandshakeKeyFile, cfg.MicroKeyFile = m.handshakeKeyPath(), m.cfg.path("keys", "micro.key")
+		cfg.HandshakeKeyFile, cfg.MicroKeyFile = m.cfg.path("keys", "handshake.key"), m.cfg.path("keys", "micro.key")
 		return func(ctx context.Context) error { return ingest.ServeOn(ctx, m.listener, &cfg, env) }, cfg.Validate()
 	case Verifier:
 		cfg := verifier.Default()
@@ -154,25 +153,6 @@ func (m *Machine) hold(ctx context.Context) (err error) {
 		return exporter.Continues(ctx, env, env.Held.Broker, m.keyPath())
 	}
 	return nil
-}
-
-// releaseLeases releases the leases of stages that were not started.
-func (m *Machine) releaseLeases(ctx context.Context) error {
-	var faults []error
-	for _, env := range m.held {
-		faults = append(faults, env.Held.Close(ctx))
-	}
-	clear(m.held)
-	return errors.Join(faults...)
-}
-
-// envOf returns the environment for starting a stage.
-func (m *Machine) envOf(name string) *service.Env {
-	if env := m.held[name]; env != nil {
-		delete(m.held, name) // the stage releases the lease
-		return env
-	}
-	return m.newEnv(name)
 }
 
 func (m *Machine) newEnv(name string) *service.Env {

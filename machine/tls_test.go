@@ -26,9 +26,9 @@ func TestMachineWithCertificate(t *testing.T) {
 	defer transport.Close()
 	c := &client.Client{Transport: transport, AgentID: "a", CardID: "ac"}
 	if _, err := c.Handshake(t.Context(), "b", client.Task{Type: "compare"}); err == nil || !strings.Contains(err.Error(), "no_card") {
-		t.Errorf("a handshake with an agent without a card: %v", err)
+		t.Errorf("a handshake with an agent without a card: error %v", err)
 	}
 	if _, err := machine.Find(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "SSL_CERT_FILE") {
-		t.Errorf("found without trusting its certificate: %v", err)
+		t.Errorf("found without trusting its certificate: error %v", err)
 	}
 }
