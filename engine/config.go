@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/xml"
 	"errors"
@@ -46,14 +47,10 @@ func (c *Config) complete() error {
 	if c.DataDir == "" {
 		return errors.New("engine: DataDir must be set")
 	}
-	if c.MemoryBytes == 0 {
-		c.MemoryBytes = defaultMemory
-	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	c.MemoryBytes = cmp.Or(c.MemoryBytes, defaultMemory)
 	if c.MemoryBytes < LeastMemory {
 		return fmt.Errorf("engine: MemoryBytes is %d, at least %d are needed", c.MemoryBytes, LeastMemory)
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
 	}
 	dir, err := filepath.Abs(c.DataDir)
 	if err != nil {
@@ -87,13 +84,12 @@ var (
 )
 
 func parse(name, text string) *template.Template {
-	return template.Must(template.New(name).Funcs(template.FuncMap{"xml": escapeXML}).Parse(text))
-}
-
-func escapeXML(s string) (string, error) {
-	var b bytes.Buffer
-	err := xml.EscapeText(&b, []byte(s))
-	return b.String(), err
+	escape := func(s string) (string, error) {
+		var b bytes.Buffer
+		err := xml.EscapeText(&b, []byte(s))
+		return b.String(), err
+	}
+	return template.Must(template.New(name).Funcs(template.FuncMap{"xml": escape}).Parse(text))
 }
 
 // write writes the files that the server reads when it starts.

@@ -139,8 +139,11 @@ func (e *Engine) start(ctx context.Context, cfg Config) error {
 
 func (e *Engine) childConfig(cfg Config) child.Config {
 	c := child.Config{
-		Name:         "engine",
-		Env:          e.environment(),
+		Name: "engine",
+		// The library takes the time zone only from here. XDG_STATE_HOME keeps the history of
+		// statements out of the user's home. Without the watchdog, the official server runs in the
+		// supervised process itself, not in a child of it.
+		Env:          []string{"TZ=UTC", "XDG_STATE_HOME=" + e.settings.Dir, "CLICKHOUSE_WATCHDOG_ENABLE=0"},
 		Dir:          e.settings.Dir,
 		Output:       filepath.Join(e.settings.Dir, outputName),
 		Prepare:      e.prepare,
@@ -156,14 +159,6 @@ func (e *Engine) childConfig(cfg Config) child.Config {
 	}
 	c.Self, c.Args = childName, []string{cfg.Program.Library, e.settings.Dir}
 	return c
-}
-
-// environment returns the environment of the server. Time zone UTC: the library takes it
-// only from here. XDG_STATE_HOME keeps the history of statements out of the user's home.
-// Without the watchdog, the official server runs in the supervised process itself, not in a
-// child of it.
-func (e *Engine) environment() []string {
-	return []string{"TZ=UTC", "XDG_STATE_HOME=" + e.settings.Dir, "CLICKHOUSE_WATCHDOG_ENABLE=0"}
 }
 
 func (e *Engine) createDatabase(ctx context.Context) error {

@@ -128,7 +128,7 @@ func TestInsertAndSelect(t *testing.T) {
 	}
 	var zone string
 	if err := conn.QueryRow(t.Context(), "SELECT timezone()").Scan(&zone); err != nil || zone != "UTC" {
-		t.Errorf("the server's time zone is %q, %v", zone, err)
+		t.Errorf("the server's time zone is %q, error %v", zone, err)
 	}
 	if n := count(t, conn, "SELECT count() FROM system.settings WHERE name = 'async_insert' AND value = '0'"); n != 1 {
 		t.Error("async_insert is not off")
@@ -206,7 +206,7 @@ func TestSecondUserOfADirectoryIsRefused(t *testing.T) {
 	startIn(t, dir)
 	_, err := engine.Start(t.Context(), engine.Config{DataDir: dir})
 	if err == nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "in use") {
-		t.Errorf("second engine in %s: %v", dir, err)
+		t.Errorf("second engine in %s: error %v", dir, err)
 	}
 }
 
@@ -222,7 +222,7 @@ func TestPortInUseIsAnErrorThatNamesIt(t *testing.T) {
 	}
 	cfg := engine.Config{DataDir: t.TempDir(), HTTPPort: taken.Addr().(*net.TCPAddr).Port}
 	if _, err := engine.Start(t.Context(), cfg); !errors.Is(err, child.ErrPortTaken) || !strings.Contains(err.Error(), "127.0.0.1:"+port) {
-		t.Errorf("start on a port in use: %v", err)
+		t.Errorf("start on a port in use: error %v", err)
 	}
 }
 
@@ -277,7 +277,7 @@ func TestMemoryIsBounded(t *testing.T) {
 func TestMemoryBelowTheMinimumIsRefused(t *testing.T) {
 	_, err := engine.Start(t.Context(), engine.Config{DataDir: t.TempDir(), MemoryBytes: 1})
 	if err == nil || !strings.Contains(err.Error(), "MemoryBytes") {
-		t.Errorf("an engine in one byte: %v", err)
+		t.Errorf("an engine in one byte: error %v", err)
 	}
 }
 

@@ -73,7 +73,7 @@ func TestFailedInstallationLeavesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			opts := fakeNPM(t, c.npm)
 			if path, err := engine.Install(t.Context(), opts); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("installed %q, %v", path, err)
+				t.Errorf("installed %q, error %v", path, err)
 			}
 			assertCacheHolds(t, opts.CacheDir, 0)
 		})

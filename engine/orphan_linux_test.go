@@ -98,7 +98,7 @@ func TestEngineEndsWithItsParent(t *testing.T) {
 		t.Errorf("%d rows of 100 after the parent was killed", n)
 	}
 	if err := awaitExit(orphan); err != nil {
-		t.Errorf("the orphaned engine %d is still running: %v", pid, err)
+		t.Errorf("the engine %d did not end after its parent: %v", pid, err)
 	}
 }
 

@@ -16,13 +16,13 @@ func TestPasswordsAreKeptAndCompleted(t *testing.T) {
 	}
 	first, err := loadPasswords(dir)
 	if err != nil || first[adminUser] != "a" || first[serviceUser] != "s" || first[readerUser] != "r" || first[operatorUser] == "" {
-		t.Fatalf("%v, %v", first, err)
+		t.Fatalf("the passwords are %v, error %v", first, err)
 	}
 	if again, err := loadPasswords(dir); err != nil || !maps.Equal(first, again) {
-		t.Errorf("%v became %v, %v", first, again, err)
+		t.Errorf("the passwords were %v and are %v, error %v", first, again, err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
+		t.Errorf("the mode is %v, error %v", info.Mode(), err)
 	}
 	if err := os.WriteFile(path, []byte(`{"admin"`), 0o600); err != nil {
 		t.Fatal(err)
@@ -42,10 +42,10 @@ func TestPasswordsAfterALossOfPower(t *testing.T) {
 		}
 		made, err := loadPasswords(dir)
 		if err != nil || made[readerUser] == "" {
-			t.Fatalf("after %q: %v, %v", left, made, err)
+			t.Fatalf("after %q: %v, error %v", left, made, err)
 		}
 		if again, err := loadPasswords(dir); err != nil || !maps.Equal(made, again) {
-			t.Errorf("after %q: %v, then %v: %v", left, made, again, err)
+			t.Errorf("after %q: %v, then %v: error %v", left, made, again, err)
 		}
 	}
 }

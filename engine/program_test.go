@@ -30,14 +30,14 @@ func TestNamedProgram(t *testing.T) {
 	} {
 		t.Setenv(engine.Variable, path)
 		if got, err := engine.Locate(t.Context(), engine.Options{}); err != nil || got != want {
-			t.Errorf("%s: %+v, %v", path, got, err)
+			t.Errorf("%s: %+v, error %v", path, got, err)
 		}
 	}
 	for _, path := range []string{filepath.Join(dir, "absent"), dir} {
 		t.Setenv(engine.Variable, path)
 		_, err := engine.Locate(t.Context(), engine.Options{})
 		if err == nil || !strings.Contains(err.Error(), engine.Variable+"="+path) {
-			t.Errorf("%s: %v", path, err)
+			t.Errorf("%s: error %v", path, err)
 		}
 	}
 }
@@ -49,7 +49,7 @@ func TestClickHouseOnPathIsUsedUnlessTooOld(t *testing.T) {
 	opts := engine.Options{CacheDir: filepath.Join(dir, "cache")}
 	binary := script(t, dir, "clickhouse", "echo 'ClickHouse local version 26.8.1.1 (official build).'")
 	if got, err := engine.Locate(t.Context(), opts); err != nil || got.Binary != binary {
-		t.Errorf("new binary: %+v, %v", got, err)
+		t.Errorf("new binary: %+v, error %v", got, err)
 	}
 	for _, unusable := range []string{"echo 'ClickHouse local version 18.16.1.'", "exit 1", "echo hello"} {
 		script(t, dir, "clickhouse", unusable)

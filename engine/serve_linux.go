@@ -61,7 +61,7 @@ func serve(ctx context.Context, args []string) error {
 		"clickhouse-local", "--interactive",
 		"--config-file", filepath.Join(dir, "config.xml"),
 		"--queries-file", script,
-		"--queries-file", session.statements(),
+		"--queries-file", fmt.Sprintf("/proc/self/fd/%d", session.reader.Fd()),
 	})
 	close(ended)
 	return errors.Join(err, <-outcome)
@@ -106,11 +106,6 @@ func openSession() (*session, error) {
 		return nil, fmt.Errorf("engine: open the pipe for statements: %w", err)
 	}
 	return s, nil
-}
-
-// statements returns the path by which the library opens the pipe.
-func (s *session) statements() string {
-	return fmt.Sprintf("/proc/self/fd/%d", s.reader.Fd())
 }
 
 // end makes the library's session return. It writes the last statements, closes the pipe,

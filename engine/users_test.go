@@ -37,7 +37,7 @@ func TestConnectionsWithoutAPasswordAreRefused(t *testing.T) {
 		u.User, u.Path = user, "/default"
 		var exception *clickhouse.Exception
 		if err := connect(t, u.String()).Ping(t.Context()); !errors.As(err, &exception) {
-			t.Errorf("native, as %v: %v", user, err)
+			t.Errorf("native, as %v: error %v", user, err)
 		}
 	}
 	refused(t, connect(t, strings.Replace(u.String(), "clickhouse://", "clickhouse://default@", 1)), "SYSTEM STOP LISTEN HTTP", sessionLimit)
@@ -111,7 +111,7 @@ func TestServiceMayReadAndInsertOnly(t *testing.T) {
 		t.Errorf("the service sees %d parts of its table", n)
 	}
 	if n := count(t, service, "SELECT count() FROM system.processes"); n == 0 {
-		t.Error("the service does not see its own query running")
+		t.Error("the service cannot read its own query in system.processes")
 	}
 }
 
@@ -126,7 +126,7 @@ func TestReaderMayReadOnly(t *testing.T) {
 	err := reader.Exec(t.Context(), "INSERT INTO readable SELECT 2")
 	var exception *clickhouse.Exception
 	if !errors.As(err, &exception) {
-		t.Errorf("the reader may insert: %v", err)
+		t.Errorf("the reader may insert: error %v", err)
 	}
 	refused(t, reader, "SELECT * FROM url('http://127.0.0.1:1/', 'LineAsString')", accessDenied)
 	if n := count(t, admin, "SELECT count() FROM readable"); n != 1 {
@@ -157,7 +157,7 @@ func TestBytesOfDeadLettersAreForTheOperator(t *testing.T) {
 	err := operator.Exec(t.Context(), "INSERT INTO dead_letters SELECT '', ''")
 	var exception *clickhouse.Exception
 	if !errors.As(err, &exception) {
-		t.Errorf("the operator may insert: %v", err)
+		t.Errorf("the operator may insert: error %v", err)
 	}
 	exec(t, admin, "DROP VIEW letters")
 	exec(t, admin, "DROP TABLE dead_letters")

@@ -72,7 +72,11 @@ func (e *Engine) watch(ctx context.Context) {
 			continue
 		}
 		e.log.Error("the engine could not write to its disk; restarting it, so it detaches incomplete parts", "writes", failed, "pid", pid)
-		if err := kill(pid); err != nil {
+		process, err := os.FindProcess(pid)
+		if err == nil {
+			err = process.Kill()
+		}
+		if err != nil {
 			e.log.Error("cannot kill the engine", "error", err)
 		}
 	}
@@ -84,12 +88,4 @@ func failedWrites(ctx context.Context, conn driver.Conn) (failed uint64, err err
 	defer cancel()
 	err = conn.QueryRow(ctx, "SELECT sum(value) FROM system.events WHERE event = 'WriteBufferFromFileDescriptorWriteFailed'").Scan(&failed)
 	return failed, err
-}
-
-func kill(pid int) error {
-	process, err := os.FindProcess(pid)
-	if err != nil {
-		return err
-	}
-	return process.Kill()
 }

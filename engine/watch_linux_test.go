@@ -57,7 +57,7 @@ func limitFiles(t *testing.T, e *engine.Engine, bytes uint64) {
 func TestRoomIsKeptFree(t *testing.T) {
 	disk := durabletest.NewGrowing(t, filepath.Join(t.TempDir(), "engine"), 8)
 	if e, err := engine.Start(t.Context(), engine.Config{DataDir: disk.Dir}); err == nil || !strings.Contains(err.Error(), "free some space") {
-		t.Fatalf("on a disk of 8 MiB: %v, %v", e, err)
+		t.Fatalf("on a disk of 8 MiB: %v, error %v", e, err)
 	}
 	disk.Grow(48)
 	conn := connect(t, startIn(t, disk.Dir).AdminDSN())
