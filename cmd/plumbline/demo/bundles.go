@@ -61,7 +61,7 @@ func verifyBundles(ctx context.Context, dir string, bundles []store.Bundle, publ
 			for i := next(); i < len(bundles) && err == nil; i = next() {
 				err = v.verify(p, dir, filepath.Join(scratch, strconv.Itoa(i)), &bundles[i], key)
 			}
-			return errors.Join(err, p.stop())
+			return errors.Join(err, p.in.Close(), p.process.Wait())
 		})
 	}
 	return v, group.Wait()
@@ -141,21 +141,17 @@ func unpack(data []byte, dir string) error {
 		if filepath.Base(member.Name) == "verify.py" && !bytes.Equal(text, aivs.VerifierScript()) {
 			return fmt.Errorf("%s differs from the verifier of this version, so it was not run", member.Name)
 		}
-		if err := write(dir, member.Name, text); err != nil {
+		if !filepath.IsLocal(member.Name) {
+			return fmt.Errorf("%s is a path outside the bundle", member.Name)
+		}
+		path := filepath.Join(dir, filepath.FromSlash(member.Name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, text, 0o600); err != nil {
 			return err
 		}
 	}
-}
-
-func write(dir, name string, text []byte) error {
-	if !filepath.IsLocal(name) {
-		return fmt.Errorf("%s is a path outside the bundle", name)
-	}
-	path := filepath.Join(dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(path, text, 0o600)
 }
 
 //go:embed each.py
@@ -202,6 +198,3 @@ func (p *python) verify(directory string) (fault string, err error) {
 	}
 	return "verify.py exits with " + strings.TrimSpace(answer), nil
 }
-
-// stop ends the interpreter.
-func (p *python) stop() error { return errors.Join(p.in.Close(), p.process.Wait()) }

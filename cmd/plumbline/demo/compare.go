@@ -67,7 +67,14 @@ func (c *comparison) planted(truth *fleet.Planted, p *published, f *found) {
 		alerts = append(alerts, streak(a.AgentID, a.CardID, a.TraceIDs))
 	}
 	c.same("drift alert", streaks, alerts)
-	c.refusals(truth, p)
+	var planted, refused []string
+	for _, r := range truth.Refused {
+		planted = append(planted, fmt.Sprintf("line %d as %s", r.Line+1, r.Reason))
+	}
+	for _, r := range p.refused {
+		refused = append(refused, fmt.Sprintf("line %d as %s", r.line+1, r.reason))
+	}
+	c.same("refusal", planted, refused)
 	if p.lines != truth.Lines || len(f.stored) != truth.Stored {
 		c.addf("%d lines were published and %d traces stored, but %d and %d were planned", p.lines, len(f.stored), truth.Lines, truth.Stored)
 	}
@@ -75,18 +82,6 @@ func (c *comparison) planted(truth *fleet.Planted, p *published, f *found) {
 
 func streak(agent, card string, traces []string) string {
 	return fmt.Sprintf("%s under %s: %s", agent, card, strings.Join(traces, " "))
-}
-
-// refusals compares the refused lines with the lines that were planted as invalid.
-func (c *comparison) refusals(truth *fleet.Planted, p *published) {
-	var want, got []string
-	for _, r := range truth.Refused {
-		want = append(want, fmt.Sprintf("line %d as %s", r.Line+1, r.Reason))
-	}
-	for _, r := range p.refused {
-		got = append(got, fmt.Sprintf("line %d as %s", r.line+1, r.reason))
-	}
-	c.same("refusal", want, got)
 }
 
 // types compares trace ids by type; of is the kind of type in messages.

@@ -82,45 +82,21 @@ func runOn(ctx context.Context, m *machine.Machine, s *script, progress func(str
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	left := machine.Progress{Machine: m, Broker: broker}
-	wait := waiter{progress: progress, often: rate.Sometimes{Interval: time.Second}}
 	before, err := rows.TraceDigests(ctx)
 	if err != nil {
 		return nil, err
 	}
-
-	publisher := &client.Publisher{URL: at.IngestURL}
-	progress(fmt.Sprintf("registering %s cards", thousands(len(s.cards))))
-	if err := register(ctx, publisher, s); err != nil {
-		return nil, err
+	p := &player{
+		script: s, publisher: &client.Publisher{URL: at.IngestURL}, left: machine.Progress{Machine: m, Broker: broker}, rows: rows,
+		progress: progress, often: rate.Sometimes{Interval: time.Second},
 	}
-	began := time.Now()
-	p, err := publish(ctx, publisher, s, func(lines int) {
-		wait.often.Do(func() { progress(fmt.Sprintf("publishing: %s lines", thousands(lines))) })
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := wait.until(ctx, "judging", left.Unjudged); err != nil {
-		return nil, err
-	}
-	result = &Result{TracesPerS: float64(len(p.traces)) / time.Since(began).Seconds()}
-
-	if err := p.endSessions(ctx, publisher); err != nil {
-		return nil, err
-	}
-	if err := wait.until(ctx, "sealing", left.UnreadReceipts); err != nil {
-		return nil, err
-	}
-	err = wait.until(ctx, "sealing", func(ctx context.Context) (uint64, error) {
-		bundles, err := rows.Bundles(ctx, "", "")
-		return uint64(len(p.ids) - len(p.sealedIDs(bundles))), err
-	})
+	result = new(Result)
+	sent, err := p.play(ctx, result)
 	if err != nil {
 		return nil, err
 	}
 	// Drift detection waits some seconds for late traces. Meanwhile the bundles are verified.
-	bundles, err := p.bundles(ctx, rows)
+	bundles, err := sent.bundles(ctx, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -129,27 +105,26 @@ func runOn(ctx context.Context, m *machine.Machine, s *script, progress func(str
 	if err != nil {
 		return nil, err
 	}
-	if err := wait.until(ctx, "measuring drift", left.Unmeasured); err != nil {
+	if err := p.until(ctx, "measuring drift", p.left.Unmeasured); err != nil {
 		return nil, err
 	}
-	err = wait.until(ctx, "storing refused lines", func(ctx context.Context) (uint64, error) {
+	err = p.until(ctx, "storing refused lines", func(ctx context.Context) (uint64, error) {
 		letters, err := rows.DeadLetters(ctx)
-		return uint64(len(p.refused) - len(p.lettersOf(letters))), err
+		return uint64(len(sent.refused) - len(sent.lettersOf(letters))), err
 	})
 	if err != nil {
 		return nil, err
 	}
-
-	f, err := find(ctx, rows, p, before)
+	f, err := find(ctx, rows, sent, before)
 	if err != nil {
 		return nil, err
 	}
-	result.count(p, f, v)
+	result.count(sent, f, v)
 	result.countPlanted(s)
 	var c comparison
-	c.lost(p, f)
+	c.lost(sent, f)
 	if s.truth != nil {
-		c.planted(s.truth, p, f)
+		c.planted(s.truth, sent, f)
 	}
 	c.faults = append(c.faults, v.faults...)
 	if n := len(f.bundles); v.golang != n || v.python != n {
@@ -159,18 +134,52 @@ func runOn(ctx context.Context, m *machine.Machine, s *script, progress func(str
 	return result, nil
 }
 
+// player publishes a script, and waits for the stages.
+type player struct {
+	*script
+	publisher *client.Publisher
+	left      machine.Progress
+	rows      *store.Store
+	progress  func(string)
+	often     rate.Sometimes // limits the calls of progress
+}
+
+// play publishes the script, and returns when every trace is judged and in a bundle. It sets the
+// rate in the result.
+func (p *player) play(ctx context.Context, result *Result) (*published, error) {
+	p.progress(fmt.Sprintf("registering %s cards", thousands(len(p.cards))))
+	if err := register(ctx, p.publisher, p.script); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	sent, err := publish(ctx, p.publisher, p.script, func(lines int) {
+		p.often.Do(func() { p.progress(fmt.Sprintf("publishing: %s lines", thousands(lines))) })
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.until(ctx, "judging", p.left.Unjudged); err != nil {
+		return nil, err
+	}
+	result.TracesPerS = float64(len(sent.traces)) / time.Since(began).Seconds()
+	if err := sent.endSessions(ctx, p.publisher); err != nil {
+		return nil, err
+	}
+	if err := p.until(ctx, "sealing", p.left.UnreadReceipts); err != nil {
+		return nil, err
+	}
+	return sent, p.until(ctx, "sealing", func(ctx context.Context) (uint64, error) {
+		bundles, err := p.rows.Bundles(ctx, "", "")
+		return uint64(len(sent.ids) - len(sent.sealedIDs(bundles))), err
+	})
+}
+
 // patience is how long to wait for a stage without progress. After that, the unfinished work
 // counts as missing, and the comparison reports it.
 const patience = time.Minute
 
-// waiter waits for the stages and reports what they have left to do.
-type waiter struct {
-	progress func(string)
-	often    rate.Sometimes // limits the calls of progress
-}
-
 // until polls until nothing is left to do, or until there is no more progress.
-func (w *waiter) until(ctx context.Context, doing string, look func(context.Context) (left uint64, err error)) error {
+func (p *player) until(ctx context.Context, doing string, look func(context.Context) (left uint64, err error)) error {
 	changed, before := time.Now(), uint64(0)
 	return machine.Poll(ctx, 50*time.Millisecond, func(ctx context.Context) (bool, error) {
 		left, err := look(ctx)
@@ -183,7 +192,7 @@ func (w *waiter) until(ctx context.Context, doing string, look func(context.Cont
 		if left == 0 || time.Since(changed) > patience {
 			return true, nil
 		}
-		w.often.Do(func() { w.progress(fmt.Sprintf("%s: %d left", doing, left)) })
+		p.often.Do(func() { p.progress(fmt.Sprintf("%s: %d left", doing, left)) })
 		return false, nil
 	})
 }

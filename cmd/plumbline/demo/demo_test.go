@@ -184,7 +184,7 @@ func TestCorpusTwice(t *testing.T) {
 	}
 	first, again := run(), run()
 	if first.Duplicates != 0 || again.Duplicates != traces {
-		t.Errorf("%d and %d duplicates", first.Duplicates, again.Duplicates)
+		t.Errorf("the first run found %d duplicates, the second %d", first.Duplicates, again.Duplicates)
 	}
 	if first.DriftAlerts != again.DriftAlerts {
 		t.Errorf("the second run raised drift alerts from %d to %d", first.DriftAlerts, again.DriftAlerts)

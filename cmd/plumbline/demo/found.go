@@ -88,10 +88,14 @@ func find(ctx context.Context, rows *store.Store, p *published, before []schema.
 	if f.bundles, err = p.bundles(ctx, rows); err != nil {
 		return nil, err
 	}
+	return f, f.count(ctx, rows, p, before)
+}
 
+// count counts the traces and the verdicts.
+func (f *found) count(ctx context.Context, rows *store.Store, p *published, before []schema.Digest) error {
 	digests, err := rows.TraceDigests(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	old := make(map[schema.Digest]bool, len(before))
 	for _, d := range before {
@@ -111,7 +115,7 @@ func find(ctx context.Context, rows *store.Store, p *published, before []schema.
 	}
 	counts, err := rows.Counts(ctx)
 	f.unjudged = counts.Traces - min(counts.Verdicts, counts.Traces) + counts.CardUnknown
-	return f, err
+	return err
 }
 
 // bundles returns the bundles of this run's sessions.

@@ -37,7 +37,7 @@ const requestLines = 2000
 // revoked.
 func register(ctx context.Context, publisher *client.Publisher, s *script) error {
 	for _, c := range s.cards {
-		if _, err := publisher.PutCard(ctx, c.id, c.raw); err != nil {
+		if _, err := publisher.PutCard(ctx, c.CardID, c.Raw); err != nil {
 			return err
 		}
 	}

@@ -86,8 +86,35 @@ func counted(types []string, ids map[string][]string) map[string]int {
 // (AAP section 10.1).
 func (r *Result) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	r.writeCounts(t)
-	r.writeTypes(t)
+	row := func(name string, value func(*Result) int) {
+		planted := "-"
+		if r.planted != nil {
+			planted = thousands(value(r.planted))
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t\n", name, thousands(value(r)), planted)
+	}
+	fmt.Fprintf(t, "\tfound\tplanted\t\n")
+	row("lines published", func(r *Result) int { return r.Published })
+	row("traces stored", func(r *Result) int { return r.Stored })
+	row("duplicates", func(r *Result) int { return r.Duplicates })
+	row("conflicts", func(r *Result) int { return r.Conflicts })
+	row("dead letters", func(r *Result) int { return r.DeadLettered })
+	row("drift alerts", func(r *Result) int { return r.DriftAlerts })
+	for _, group := range []struct {
+		title  string
+		types  []string // always listed; others only if they were found
+		counts func(*Result) map[string]int
+	}{
+		{"violations, in traces:", violationTypes, func(r *Result) map[string]int { return r.Violations }},
+		{"findings, in traces:", findingTypes, func(r *Result) map[string]int { return r.Findings }},
+		{"findings on sessions, each:", sessionFindingTypes, func(r *Result) map[string]int { return r.SessionFindings }},
+	} {
+		fmt.Fprintf(t, "%s\t\t\t\n", group.title)
+		others := slices.DeleteFunc(slices.Sorted(maps.Keys(group.counts(r))), func(kind string) bool { return slices.Contains(group.types, kind) })
+		for _, kind := range slices.Concat(group.types, others) {
+			row(kind, func(r *Result) int { return group.counts(r)[kind] })
+		}
+	}
 	fmt.Fprintf(t, "bundles sealed\t%s\t\t\n", thousands(r.BundlesSealed))
 	fmt.Fprintf(t, "verified in Go, key pinned\t%s\t\t\n", thousands(r.BundlesVerifiedGo))
 	fmt.Fprintf(t, "verified by their verify.py, python3 -I\t%s\t\t\n", thousands(r.BundlesVerifiedPython))
@@ -97,55 +124,6 @@ func (r *Result) WriteText(w io.Writer) error {
 		return err
 	}
 	return r.writeEnd(w)
-}
-
-func (r *Result) writeCounts(t *tabwriter.Writer) {
-	fmt.Fprintf(t, "\tfound\tplanted\t\n")
-	for _, row := range []struct {
-		name  string
-		value func(*Result) int
-	}{
-		{"lines published", func(r *Result) int { return r.Published }},
-		{"traces stored", func(r *Result) int { return r.Stored }},
-		{"duplicates", func(r *Result) int { return r.Duplicates }},
-		{"conflicts", func(r *Result) int { return r.Conflicts }},
-		{"dead letters", func(r *Result) int { return r.DeadLettered }},
-		{"drift alerts", func(r *Result) int { return r.DriftAlerts }},
-	} {
-		r.writeRow(t, row.name, row.value)
-	}
-}
-
-// writeTypes writes the types that every report lists, and then other types that were found.
-func (r *Result) writeTypes(t *tabwriter.Writer) {
-	for _, group := range []struct {
-		title  string
-		types  []string
-		counts func(*Result) map[string]int
-	}{
-		{"violations, in traces:", violationTypes, func(r *Result) map[string]int { return r.Violations }},
-		{"findings, in traces:", findingTypes, func(r *Result) map[string]int { return r.Findings }},
-		{"findings on sessions, each:", sessionFindingTypes, func(r *Result) map[string]int { return r.SessionFindings }},
-	} {
-		fmt.Fprintf(t, "%s\t\t\t\n", group.title)
-		found := group.counts(r)
-		for _, kind := range slices.Concat(group.types, others(found, group.types)) {
-			r.writeRow(t, kind, func(r *Result) int { return group.counts(r)[kind] })
-		}
-	}
-}
-
-// others returns the types of counts that are not among the given ones, sorted.
-func others(counts map[string]int, types []string) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(counts)), func(kind string) bool { return slices.Contains(types, kind) })
-}
-
-func (r *Result) writeRow(t *tabwriter.Writer, name string, value func(*Result) int) {
-	planted := "-"
-	if r.planted != nil {
-		planted = thousands(value(r.planted))
-	}
-	fmt.Fprintf(t, "%s\t%s\t%s\t\n", name, thousands(value(r)), planted)
 }
 
 // writeEnd writes whether all is well, where to look next, and the limitations.

@@ -17,34 +17,22 @@ import (
 
 // script is the input of a run.
 type script struct {
-	cards []card
+	cards []fleet.Card             // to register
 	lines iter.Seq2[[]byte, error] // ends after the first error
-	count int                      // of lines; 0: not known
 	truth *fleet.Planted           // nil: unknown
-}
-
-// card is an Alignment Card to register.
-type card struct {
-	id  string
-	raw []byte
 }
 
 // simulated returns a fleet that starts to publish now.
 func simulated(agents, traces int, seed uint64, now time.Time) *script {
 	f := fleet.New(fleet.Config{Seed: seed, Agents: agents, Traces: traces, Start: now})
 	planted := f.Planted()
-	s := &script{truth: &planted, count: planted.Lines}
-	for _, c := range f.Cards() {
-		s.cards = append(s.cards, card{c.CardID, c.Raw})
-	}
-	s.lines = func(yield func([]byte, error) bool) {
+	return &script{cards: f.Cards(), truth: &planted, lines: func(yield func([]byte, error) bool) {
 		for line := range f.Lines() {
 			if !yield(line.Raw, nil) {
 				return
 			}
 		}
-	}
-	return s
+	}}
 }
 
 // recorded returns a corpus: a file of traces and a file of cards, one JSON object per
@@ -61,7 +49,7 @@ func recorded(traces, cards string) (*script, error) {
 		if err := json.Unmarshal(raw, &named); err != nil {
 			return nil, fmt.Errorf("%s: card %d: %w", cards, len(s.cards)+1, err)
 		}
-		s.cards = append(s.cards, card{named.ID, raw})
+		s.cards = append(s.cards, fleet.Card{CardID: named.ID, Raw: raw})
 	}
 	file, err := os.Open(traces) // fails before anything is started
 	if err != nil {
@@ -79,10 +67,13 @@ func linesOf(path string) iter.Seq2[[]byte, error] {
 			return
 		}
 		defer file.Close()
-		text, err := unzipped(file)
-		if err != nil {
-			yield(nil, fmt.Errorf("%s: %w", path, err))
-			return
+		packed := bufio.NewReader(file)
+		text := io.Reader(packed)
+		if magic, err := packed.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b { // gzip
+			if text, err = gzip.NewReader(packed); err != nil {
+				yield(nil, fmt.Errorf("%s: %w", path, err))
+				return
+			}
 		}
 		lines := bufio.NewScanner(text)
 		lines.Buffer(nil, 2*schema.MaxTraceBytes)
@@ -96,14 +87,4 @@ func linesOf(path string) iter.Seq2[[]byte, error] {
 			yield(nil, fmt.Errorf("%s: %w", path, err))
 		}
 	}
-}
-
-// unzipped unpacks the text if it begins with gzip's magic bytes.
-func unzipped(file io.Reader) (io.Reader, error) {
-	text := bufio.NewReader(file)
-	magic, err := text.Peek(2)
-	if err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
-		return gzip.NewReader(text)
-	}
-	return text, nil // also for an empty file
 }
