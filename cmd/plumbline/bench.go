@@ -3,14 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"runtime/pprof"
 
 	"github.com/plumbline/plumbline/cmd/plumbline/bench"
-	"github.com/plumbline/plumbline/machine"
-	"github.com/plumbline/plumbline/pipeline/obs"
-	"github.com/plumbline/plumbline/pipeline/service"
 )
 
 type benchCommand struct {
@@ -26,23 +22,19 @@ func (c *benchCommand) Run(ctx context.Context, con *console) (err error) {
 		return usagef("--traces and --rounds: want at least 1")
 	}
 	if c.CPUProfile != "" {
-		stop, err := profile(c.CPUProfile)
-		if err != nil {
+		var file *os.File
+		if file, err = os.Create(c.CPUProfile); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, stop()) }()
+		if err = pprof.StartCPUProfile(file); err != nil {
+			return errors.Join(err, file.Close())
+		}
+		defer func() {
+			pprof.StopCPUProfile()
+			err = errors.Join(err, file.Close())
+		}()
 	}
-	log, err := obs.NewLogger(con.errs, "text", "warn")
-	if err != nil {
-		return err
-	}
-	figures, err := bench.Run(ctx, bench.Config{
-		Traces: c.Traces, Rounds: c.Rounds,
-		Machine: machine.Config{
-			Version: service.BuildVersion(), Log: log,
-			Progress: func(message string) { fmt.Fprintln(con.errs, message) },
-		},
-	})
+	figures, err := bench.Run(ctx, bench.Config{Traces: c.Traces, Rounds: c.Rounds, Machine: con.machine()})
 	if err != nil {
 		return err
 	}
@@ -50,19 +42,4 @@ func (c *benchCommand) Run(ctx context.Context, con *console) (err error) {
 		return writeJSON(con.out, figures)
 	}
 	return figures.WriteText(con.out)
-}
-
-// profile starts a CPU profile; stop ends it and closes the file.
-func profile(path string) (stop func() error, err error) {
-	file, err := os.Create(path)
-	if err != nil {
-		return nil, err
-	}
-	if err := pprof.StartCPUProfile(file); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return func() error {
-		pprof.StopCPUProfile()
-		return file.Close()
-	}, nil
 }

@@ -46,12 +46,25 @@ type verified struct {
 
 // Run verifies every bundle and reports how many are bad.
 func (c *bundleVerifyCommand) Run(ctx context.Context, con *console) error {
-	options, ring, err := c.options()
+	options := aivs.Options{RequireSignature: c.RequireSignature}
+	var err error
+	if options.Keys, err = readKeys(c.Key); err != nil {
+		return err
+	}
+	ring, err := readRing(c.Keyring, options.Keys)
 	if err != nil {
 		return err
 	}
-	trust, err := c.trust(ring)
-	if err != nil {
+	if ring != nil {
+		options.Signer = func(key ed25519.PublicKey, exportedAt time.Time) error {
+			return ring.Accept(options.Keys, key, keyring.Session, exportedAt)
+		}
+	}
+	trust := &anchor.Trust{Keys: ring}
+	if trust.Authorities, err = authorities(c.TSACert); err != nil {
+		return err
+	}
+	if trust.Logs, err = logKeys("--log-key", c.LogKey); err != nil {
 		return err
 	}
 	paths, searched, err := bundlesIn(c.Paths)
@@ -78,7 +91,14 @@ func (c *bundleVerifyCommand) Run(ctx context.Context, con *console) error {
 			return err
 		}
 	}
-	return c.conclude(con.out, len(paths), len(good), between)
+	if len(paths) > 1 && !c.JSON { // a full report contains this itself
+		_, err := fmt.Fprintf(con.out, "%d bundles, %d intact, %d not, %d faults between bundles\n\nNot proven:\n  %s\n",
+			len(paths), len(good), len(paths)-len(good), between, strings.Join(aivs.NotProven(), "\n  "))
+		if err != nil {
+			return err
+		}
+	}
+	return found(nil, len(good) == len(paths) && between == 0)
 }
 
 // judgeFile verifies a bundle and the files next to it. If it is one of many and cannot be
@@ -99,21 +119,6 @@ func judgeFile(ctx context.Context, path string, options aivs.Options, trust *an
 		return aivs.Unreadable(err), nil
 	}
 	return report, err
-}
-
-// options returns the requirements for each bundle, and the key list if one is given.
-func (c *bundleVerifyCommand) options() (options aivs.Options, ring *keyring.Ring, err error) {
-	options.RequireSignature = c.RequireSignature
-	if options.Keys, err = readKeys(c.Key); err != nil {
-		return options, nil, err
-	}
-	if ring, err = readRing(c.Keyring, options.Keys); ring == nil {
-		return options, nil, err
-	}
-	options.Signer = func(key ed25519.PublicKey, exportedAt time.Time) error {
-		return ring.Accept(options.Keys, key, keyring.Session, exportedAt)
-	}
-	return options, ring, nil
 }
 
 // showCollection writes the result of the checks between the bundles of a directory.
@@ -154,18 +159,6 @@ func (c *bundleVerifyCommand) show(w io.Writer, v *verified, alone bool) error {
 		out.printf("      %q: %s\n", f.Where, f.Message)
 	}
 	return out.err
-}
-
-// conclude writes a summary and what is not proven. A full report contains that itself.
-func (c *bundleVerifyCommand) conclude(w io.Writer, all, good, between int) error {
-	if all > 1 && !c.JSON {
-		text := fmt.Sprintf("%d bundles, %d intact, %d not, %d faults between bundles\n\nNot proven:\n  %s\n",
-			all, good, all-good, between, strings.Join(aivs.NotProven(), "\n  "))
-		if _, err := io.WriteString(w, text); err != nil {
-			return err
-		}
-	}
-	return found(nil, good == all && between == 0)
 }
 
 func verifyFile(ctx context.Context, path string, options aivs.Options) (*aivs.Report, error) {
@@ -231,25 +224,10 @@ type anchorFlags struct {
 	LogKey  []string `sep:"none" placeholder:"KEY|FILE" help:"Key of a transparency log (name+hash+base64, or several such lines): the file next to the bundle (.tlog-proof) must prove that the bundle is in that log, or in one of several."`
 }
 
-// trust reads the certificates and keys of the flags.
-func (f *anchorFlags) trust(ring *keyring.Ring) (*anchor.Trust, error) {
-	t := &anchor.Trust{Keys: ring}
-	var err error
-	if t.Authorities, err = authorities(f.TSACert); err != nil {
-		return nil, err
-	}
-	t.Logs, err = logKeys("--log-key", f.LogKey)
-	return t, err
-}
-
 // logKeys reads the keys of transparency logs from a flag.
 func logKeys(flag string, given []string) (keys []note.Verifier, err error) {
-	for _, text := range given {
-		named := text
-		if content, err := durable.ReadPlain(text, maxSmallFile); err == nil {
-			text = string(content)
-		}
-		for line := range strings.Lines(cmp.Or(text, "\n")) { // a log publishes one line for each of its keys
+	for _, named := range given {
+		for line := range strings.Lines(cmp.Or(contentOf(named), "\n")) { // a log publishes one line for each of its keys
 			key, err := anchor.ParseVerifier(line)
 			if err != nil {
 				return nil, usagef("%s %q: %w", flag, named, err)
@@ -258,6 +236,14 @@ func logKeys(flag string, given []string) (keys []note.Verifier, err error) {
 		}
 	}
 	return keys, nil
+}
+
+// contentOf returns the content of the file that a flag names, or else the flag's value itself.
+func contentOf(value string) string {
+	if content, err := durable.ReadPlain(value, maxSmallFile); err == nil {
+		return string(content)
+	}
+	return value
 }
 
 // authorities reads the file of --tsa-cert.
@@ -290,9 +276,6 @@ func readBeside(path string, most int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(file, most+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	if text == nil {
-		text = []byte{}
 	}
 	return text, nil
 }

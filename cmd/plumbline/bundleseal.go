@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"errors"
@@ -19,8 +20,6 @@ import (
 	"github.com/plumbline/plumbline/aivs/pyjson"
 	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/pipeline/durable"
-	"github.com/plumbline/plumbline/pipeline/keyfile"
-	"github.com/plumbline/plumbline/pipeline/keystore"
 )
 
 type bundleSealCommand struct {
@@ -58,9 +57,11 @@ func (c *bundleSealCommand) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return usagef("--redact: %w", err)
 	}
-	key, err := c.key()
-	if err != nil {
-		return err
+	var key ed25519.PrivateKey // nil: the bundle is not signed
+	if !c.Unsigned {
+		if key, err = loadKey(c.Key, keyring.Session); err != nil {
+			return err
+		}
 	}
 	file, done, err := c.rereadable(con.in)
 	if err != nil {
@@ -78,12 +79,8 @@ func (c *bundleSealCommand) Run(ctx context.Context, con *console) error {
 	if err := rows.survey(); err != nil {
 		return err
 	}
-	exportedAt := c.Time
-	if exportedAt.IsZero() {
-		exportedAt = time.Now()
-	}
 	in := &aivs.Input{
-		SessionID: rows.session, AgentID: c.Agent, ExportedAt: exportedAt.Unix(), Part: 1, LastPart: true,
+		SessionID: rows.session, AgentID: c.Agent, ExportedAt: cmp.Or(c.Time, time.Now()).Unix(), Part: 1, LastPart: true,
 		TraceCount: rows.count, Redactions: int64(rows.redactions.Draft), OptionalRedactions: int64(rows.redactions.Optional), Rows: rows.all,
 		Generator: "Plumbline", GeneratorURL: "https://github.com/plumbline/plumbline",
 	}
@@ -96,22 +93,15 @@ func (c *bundleSealCommand) Run(ctx context.Context, con *console) error {
 	if key != nil {
 		made.KeyID = aivs.KeyID(key.Public().(ed25519.PublicKey))
 	}
-	return c.show(con.out, made)
-}
-
-// key returns the signing key; nil for an unsigned bundle.
-func (c *bundleSealCommand) key() (ed25519.PrivateKey, error) {
-	if c.Unsigned {
-		return nil, nil
+	if c.JSON {
+		return writeJSON(con.out, made)
 	}
-	key, err := keyfile.Load(c.Key)
-	if err == nil {
-		err = keystore.Slot{Path: c.Key, Purpose: keyring.Session}.Permit(key)
+	signed := "unsigned"
+	if made.KeyID != "" {
+		signed = "signed with key " + made.KeyID
 	}
-	if err != nil {
-		return nil, usageError{err}
-	}
-	return key, nil
+	_, err = fmt.Fprintf(con.out, "%s: %d rows, %s, sha256 %s\n", made.Path, made.Rows, signed, made.SHA256)
+	return err
 }
 
 // rereadable returns the path of the rows. For standard input it is the path of a copy,
@@ -131,18 +121,6 @@ func (c *bundleSealCommand) rereadable(stdin io.Reader) (path string, done func(
 		return "", nil, fmt.Errorf("copy standard input: %w", err)
 	}
 	return copied.Name(), done, nil
-}
-
-func (c *bundleSealCommand) show(w io.Writer, made *sealedFile) error {
-	if c.JSON {
-		return writeJSON(w, made)
-	}
-	signed := "unsigned"
-	if made.KeyID != "" {
-		signed = "signed with key " + made.KeyID
-	}
-	_, err := fmt.Fprintf(w, "%s: %d rows, %s, sha256 %s\n", made.Path, made.Rows, signed, made.SHA256)
-	return err
 }
 
 // sealFile writes a bundle completely or not at all, and never over an existing file.
@@ -203,17 +181,15 @@ type recordedRow struct {
 
 // survey reads the file once. It checks that every row can be read, and counts the rows.
 func (f *rowFile) survey() error {
-	count, redactions := int64(0), redact.Count{}
 	for row, err := range f.rows {
 		if err != nil {
 			return err
 		}
-		count++
-		redactions.Add(row.redactions)
+		f.count++
+		f.redactions.Add(row.redactions)
 	}
-	f.count, f.redactions = count, redactions
 	switch {
-	case count == 0:
+	case f.count == 0:
 		return fmt.Errorf("%w: no rows in %s", errNothing, f.name)
 	case f.session == "":
 		return usagef("no row names its session: give it with --session")
@@ -245,22 +221,14 @@ func (f *rowFile) rows(yield func(redactedRow, error) bool) {
 	}
 	defer func() { _ = in.Close() }()
 	lines := newLineReader(in)
-	for {
-		text, err := lines.next()
-		if err != nil && !errors.Is(err, io.EOF) {
-			yield(redactedRow{}, fmt.Errorf("read %s: %w", f.name, err))
-			return
-		}
-		if len(text) > 0 {
-			row, fault := f.row(text)
-			if fault != nil {
-				fault = fmt.Errorf("%s, line %d: %w", f.name, lines.number, fault)
-			}
-			if !yield(row, fault) || fault != nil {
-				return
-			}
-		}
+	for text, err := range lines.all {
+		var row redactedRow
 		if err != nil {
+			err = fmt.Errorf("read %s: %w", f.name, err)
+		} else if row, err = f.row(text); err != nil {
+			err = fmt.Errorf("%s, line %d: %w", f.name, lines.number, err)
+		}
+		if !yield(row, err) || err != nil {
 			return
 		}
 	}
@@ -285,54 +253,32 @@ func (f *rowFile) row(text []byte) (r redactedRow, err error) {
 	}
 	failure, inError := f.rules.Text(recorded.Error)
 	tool, inTool := f.rules.Text(recorded.ToolName)
-	r.Row = aivs.Row{ActionType: recorded.ActionType, ToolName: tool,
+	r.Row = aivs.Row{ActionType: recorded.ActionType, ToolName: tool, InputsJSON: "{}", OutputsJSON: "{}",
 		CostCents: recorded.CostCents, Error: failure, Timestamp: recorded.Timestamp}
-	inputs, inInputs, err := f.inputs(recorded.InputsJSON)
-	if err != nil {
-		return r, fmt.Errorf("inputs_json: %w", err)
+	var inInputs, inOutputs redact.Count
+	if inputs := jsontext.Value(recorded.InputsJSON); len(inputs) > 0 {
+		if !inputs.IsValid() {
+			return r, errors.New("inputs_json: not JSON text")
+		}
+		hidden, count, err := f.rules.Inputs(inputs)
+		if err != nil {
+			return r, fmt.Errorf("inputs_json: %w", err)
+		}
+		r.InputsJSON, inInputs = string(pyjson.Line(hidden)), count
 	}
-	outputs, inOutputs, err := f.outputs(recorded.OutputsJSON)
-	if err != nil {
-		return r, fmt.Errorf("outputs_json: %w", err)
+	switch outputs := jsontext.Value(recorded.OutputsJSON); {
+	case len(outputs) == 0:
+	case redact.IsCut(recorded.OutputsJSON):
+		r.OutputsJSON, inOutputs = f.rules.CutOutputs(recorded.OutputsJSON, f.limit)
+	case !outputs.IsValid():
+		return r, errors.New("outputs_json: not JSON text")
+	default:
+		if r.OutputsJSON, inOutputs, err = f.rules.Outputs(outputs, f.limit); err != nil {
+			return r, fmt.Errorf("outputs_json: %w", err)
+		}
 	}
-	r.InputsJSON, r.OutputsJSON = inputs, outputs
 	for _, count := range []redact.Count{inError, inTool, inInputs, inOutputs} {
 		r.redactions.Add(count)
 	}
 	return r, r.Check()
-}
-
-func validJSON(text string) ([]byte, error) {
-	raw := jsontext.Value(text)
-	if !raw.IsValid() {
-		return nil, errors.New("not JSON text")
-	}
-	return raw, nil
-}
-
-func (f *rowFile) inputs(text string) (string, redact.Count, error) {
-	if text == "" {
-		return "{}", redact.Count{}, nil
-	}
-	raw, err := validJSON(text)
-	if err != nil {
-		return "", redact.Count{}, err
-	}
-	hidden, n, err := f.rules.Inputs(raw)
-	return string(pyjson.Line(hidden)), n, err
-}
-
-func (f *rowFile) outputs(text string) (string, redact.Count, error) {
-	if text == "" {
-		return "{}", redact.Count{}, nil
-	}
-	if redact.IsCut(text) {
-		outputs, n := f.rules.CutOutputs(text, f.limit)
-		return outputs, n, nil
-	}
-	raw, err := validJSON(text)
-	if err != nil {
-		return "", redact.Count{}, err
-	}
-	return f.rules.Outputs(raw, f.limit)
 }

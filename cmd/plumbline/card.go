@@ -59,7 +59,6 @@ func (c *cardGetCommand) Run(ctx context.Context, con *console) error {
 	return err
 }
 
-// stateText returns the current state of a card.
 func stateText(l *client.ListedCard) string {
 	switch l.State {
 	case client.CardRevoked:
@@ -98,11 +97,7 @@ func (c *cardLSCommand) Run(ctx context.Context, con *console) error {
 	t.row("CARD", "AGENT", "ISSUED", "EXPIRES", "STATE")
 	for i := range listed {
 		l := &listed[i]
-		var expires any
-		if !l.ExpiresAt.IsZero() {
-			expires = l.ExpiresAt
-		}
-		t.row(l.CardID, l.AgentID, l.IssuedAt, expires, stateText(l))
+		t.row(l.CardID, l.AgentID, l.IssuedAt, bound(l.ExpiresAt), stateText(l))
 	}
 	return t.Flush()
 }

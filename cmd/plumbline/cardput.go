@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/client"
@@ -125,29 +126,12 @@ func (o *cardOutcome) write(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return writeJSON(w, o)
 	}
-	head := fmt.Sprintf("%s:%d: %s", o.File, o.Number, o.Status)
-	if o.CardID != "" {
-		head += " " + printable(o.CardID)
-	}
 	out := lineWriter{w: w}
-	if len(o.Faults) == 0 {
-		out.printf("%s\n", head)
-	}
-	for _, fault := range o.Faults {
-		out.printf("%s: %s\n", head, placed(fault.Pointer, fault.Message))
-	}
+	out.result(o.File, o.Number, o.Status, o.CardID, o.Faults)
 	for _, hint := range o.Hints {
 		out.printf("%s:%d: warning: %s (%s)\n", o.File, o.Number, placed(hint.Pointer, hint.Description), hint.Type)
 	}
 	return out.err
-}
-
-// placed returns a text with the JSON pointer that it is about.
-func placed(pointer, text string) string {
-	if pointer != "" {
-		text = pointer + ": " + text
-	}
-	return printable(text)
 }
 
 type cardLintCommand struct {
@@ -179,43 +163,24 @@ func (c *cardLintCommand) Run(ctx context.Context, con *console) error {
 func lint(o *cardOutcome, raw []byte) error {
 	o.Status = lintValid
 	compiled, err := aap.Register(raw)
-	var refusal *schema.Refusal
-	switch {
-	case errors.As(err, &refusal) && foreignSignature(raw):
-		return lintForeign(o, raw, refusal)
-	case errors.As(err, &refusal):
-		o.Status, o.Faults = lintFaulty, refusal.Faults
+	if err == nil {
+		o.Hints = aap.Lint(compiled)
 		return nil
-	case err != nil:
+	}
+	var refusal *schema.Refusal
+	if !errors.As(err, &refusal) {
 		return err
 	}
-	o.Hints = aap.Lint(compiled)
-	return nil
-}
-
-// foreignSignature reports whether a card is signed with a key that it does not
-// list: only the registry knows whether the key is one of the agent's.
-func foreignSignature(raw []byte) bool {
+	o.Faults = refusal.Faults
+	// Only the registry knows whether a key that the card does not list is one of the agent's.
 	card, err := schema.DecodeCard(raw)
-	if err != nil || card.Signature == nil {
-		return false
+	foreign := err == nil && card.Signature != nil && errors.Is(signature.Verify(card.Raw, *card.Signature, card.Keys), signature.ErrUnknownKey)
+	if foreign {
+		o.Faults = slices.DeleteFunc(o.Faults, func(fault schema.Fault) bool { return fault.Pointer == "/signature" })
 	}
-	return errors.Is(signature.Verify(card.Raw, *card.Signature, card.Keys), signature.ErrUnknownKey)
-}
-
-// lintForeign examines everything in a card except its signature.
-func lintForeign(o *cardOutcome, raw []byte, refusal *schema.Refusal) error {
-	for _, fault := range refusal.Faults {
-		if fault.Pointer != "/signature" {
-			o.Status, o.Faults = lintFaulty, append(o.Faults, fault)
-		}
-	}
-	if o.Status == lintFaulty {
+	if !foreign || len(o.Faults) > 0 {
+		o.Status = lintFaulty
 		return nil
-	}
-	card, err := schema.DecodeCard(raw)
-	if err != nil {
-		return fmt.Errorf("read the card again: %w", err)
 	}
 	o.Hints = append(aap.Lint(aap.Compile(card)), schema.Hint{
 		Type: "foreign_signature", Pointer: "/signature",

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aivs"
-	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/keystore"
@@ -42,30 +41,31 @@ type checkCommand struct {
 }
 
 // Run checks the settings of broker and database, and with --deep also their contents.
-func (c *checkCommand) Run(ctx context.Context, con *console) error {
+func (c *checkCommand) Run(ctx context.Context, con *console) (err error) {
 	site, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.run(ctx, con, site), site.Client.Close(), site.Store.Close())
-}
-
-func (c *checkCommand) run(ctx context.Context, con *console, site *reconcile.Site) error {
+	defer func() { err = errors.Join(err, site.Client.Close(), site.Store.Close()) }()
 	r := &checkReport{out: con.out, asJSON: c.JSON, limit: c.Limit, digest: sha256.New(), summary: checkSummary{Unknown: []string{}}}
-	if err := c.checkSettings(ctx, site, r); err != nil {
+	if err := r.checkSettings(ctx, site); err != nil {
 		return err
 	}
 	if c.Deep {
-		var err error
 		if r.summary.Deep, err = reconcile.Run(ctx, *site, r.difference); err != nil {
 			return err
 		}
 	}
-	if err := r.conclude(); err != nil {
+	if err := r.write(map[string]*checkSummary{"summary": &r.summary}, r.summary.text()); err != nil {
 		return err
 	}
-	if c.Deep && c.Record {
-		if err := record(ctx, site.Client, r); err != nil { // a reader may check, but not write
+	if deep := r.summary.Deep; deep != nil && c.Record {
+		event, err := events.SelfCheck{StartedAt: deep.StartedAt, FinishedAt: deep.FinishedAt,
+			Good: r.faults() == 0, Faults: r.faults(), SHA256: schema.Digest(r.digest.Sum(nil))}.Event()
+		if err == nil {
+			err = site.Client.AppendLedger(ctx, event)
+		}
+		if err != nil { // a reader may check, but not write
 			fmt.Fprintf(con.errs, "plumbline: the outcome was not written to the ledger: %v\n", err)
 		}
 	}
@@ -77,10 +77,16 @@ func (c *checkCommand) open(ctx context.Context) (*reconcile.Site, error) {
 	if c.Cluster != "" && !schema.PlainName(c.Cluster) {
 		return nil, clusterName(c.Cluster)
 	}
-	at, err := c.endpoints(ctx)
+	at, err := c.servers(ctx, c.NATS.URL, c.ClickHouseDSN)
 	if err != nil {
 		return nil, err
 	}
+	if c.NATS.URL != "" {
+		at.NATSURL, at.NATSMonitorURL = c.NATS.URL, c.NATS.MonitorURL
+	}
+	at.ClickHouseDSN = cmp.Or(c.ClickHouseDSN, at.OperatorDSN, at.ClickHouseDSN) // the operator may also read the bytes of dead letters
+	at.DataDir = cmp.Or(at.DataDir, c.Data)
+	at.Bundles = cmp.Or(c.Bundles, at.Bundles, filepath.Join(at.DataDir, "bundles"))
 	site := &reconcile.Site{Bundles: at.Bundles, Ledger: filepath.Join(at.DataDir, "ledger"), Log: filepath.Join(at.DataDir, "log"),
 		KeyList: filepath.Join(at.DataDir, "keys", keystore.ListName), Stamps: filepath.Join(at.DataDir, "timestamps")}
 	// The pinned keys are those of --key, or else the key of the running up. Keys of the data
@@ -110,28 +116,6 @@ func (c *checkCommand) open(ctx context.Context) (*reconcile.Site, error) {
 	return site, nil
 }
 
-// endpoints returns the endpoints of a running up, overridden by the command line. If the
-// command line names both a broker and a database, no up needs to run.
-func (c *checkCommand) endpoints(ctx context.Context) (at *machine.Endpoints, err error) {
-	at = &machine.Endpoints{DataDir: c.Data, Bundles: filepath.Join(c.Data, "bundles")}
-	if c.NATS.URL == "" || c.ClickHouseDSN == "" {
-		if at, err = machine.Find(ctx, c.Data); err != nil {
-			return nil, fmt.Errorf("%w; or name broker and database with --nats-url and --clickhouse-dsn", err)
-		}
-		at.ClickHouseDSN = cmp.Or(at.OperatorDSN, at.ClickHouseDSN) // the operator may also read the bytes of dead letters
-	}
-	if c.NATS.URL != "" {
-		at.NATSURL, at.NATSMonitorURL = c.NATS.URL, c.NATS.MonitorURL
-	}
-	if c.ClickHouseDSN != "" {
-		at.ClickHouseDSN = c.ClickHouseDSN
-	}
-	if c.Bundles != "" {
-		at.Bundles = c.Bundles
-	}
-	return at, nil
-}
-
 // settingFinding is a setting of the broker or the database with which the guarantees of
 // docs/GUARANTEES.md do not hold.
 type settingFinding struct {
@@ -146,7 +130,7 @@ type settingFinding struct {
 }
 
 // checkSettings compares the settings of broker and database with what the guarantees need.
-func (c *checkCommand) checkSettings(ctx context.Context, site *reconcile.Site, r *checkReport) error {
+func (r *checkReport) checkSettings(ctx context.Context, site *reconcile.Site) error {
 	broker, err := site.Client.Inspect(ctx)
 	if err != nil {
 		return err
@@ -230,18 +214,24 @@ func (r *checkReport) faults() int {
 	return n
 }
 
-// conclude writes the summary.
-func (r *checkReport) conclude() error {
-	return r.write(map[string]*checkSummary{"summary": &r.summary}, r.summary.text())
-}
-
 func (s *checkSummary) text() string {
 	var b bytes.Buffer
 	for _, unknown := range s.Unknown {
 		fmt.Fprintf(&b, "UNKNOWN  %s\n", unknown)
 	}
 	if s.Deep != nil {
-		compared(&b, s.Deep)
+		c := &s.Deep.Counts
+		fmt.Fprintf(&b, "stream   %d messages: %d traces, %d copies, %d dead letters; %d verdicts, %d alerts, %d receipts, %d repeated\n",
+			c.Messages, c.Traces, c.Copies, c.DeadLetters, c.Verdicts, c.Alerts, c.Receipts, c.Repeated)
+		fmt.Fprintf(&b, "drift    %d points, %d traces not measured yet\n", c.Points, c.Unmeasured)
+		fmt.Fprintf(&b, "bundles  %d in %d sessions, %d files, %d verified, %d traces\n", c.Bundles, c.Sessions, c.Files, c.Verified, c.Sealed)
+		fmt.Fprintf(&b, "ledger   %d entries, %d rows, %d events, %d claims\n", c.LedgerEntries, c.LedgerRows, c.LedgerEvents, c.Claims)
+		fmt.Fprintf(&b, "log      %d leaves, %d proofs, %d heads at other destinations\n", c.Leaves, c.Proofs, c.Heads)
+		fmt.Fprintf(&b, "keys     %d listed; %d time stamps\n", c.Keys, c.Stamps)
+		fmt.Fprintf(&b, "not counted as differences: %d under way, %d removed by retention, %d older than the stream\n", c.UnderWay, c.Expired, c.Unstreamed)
+		for _, what := range s.Deep.Skipped {
+			fmt.Fprintf(&b, "SKIPPED  %s\n", what)
+		}
 	}
 	if s.Weak+len(s.Unknown) == 0 {
 		b.WriteString("OK: all settings are safe.\n")
@@ -260,31 +250,4 @@ func (s *checkSummary) text() string {
 		b.WriteByte('\n')
 	}
 	return b.String()
-}
-
-// compared says what was compared.
-func compared(w *bytes.Buffer, s *reconcile.Summary) {
-	c := &s.Counts
-	fmt.Fprintf(w, "stream   %d messages: %d traces, %d copies, %d dead letters; %d verdicts, %d alerts, %d receipts, %d repeated\n",
-		c.Messages, c.Traces, c.Copies, c.DeadLetters, c.Verdicts, c.Alerts, c.Receipts, c.Repeated)
-	fmt.Fprintf(w, "drift    %d points, %d traces not measured yet\n", c.Points, c.Unmeasured)
-	fmt.Fprintf(w, "bundles  %d in %d sessions, %d files, %d verified, %d traces\n", c.Bundles, c.Sessions, c.Files, c.Verified, c.Sealed)
-	fmt.Fprintf(w, "ledger   %d entries, %d rows, %d events, %d claims\n", c.LedgerEntries, c.LedgerRows, c.LedgerEvents, c.Claims)
-	fmt.Fprintf(w, "log      %d leaves, %d proofs, %d heads at other destinations\n", c.Leaves, c.Proofs, c.Heads)
-	fmt.Fprintf(w, "keys     %d listed; %d time stamps\n", c.Keys, c.Stamps)
-	fmt.Fprintf(w, "not counted as differences: %d under way, %d removed by retention, %d older than the stream\n", c.UnderWay, c.Expired, c.Unstreamed)
-	for _, what := range s.Skipped {
-		fmt.Fprintf(w, "SKIPPED  %s\n", what)
-	}
-}
-
-// record writes the outcome into the operator's ledger.
-func record(ctx context.Context, client *stream.Client, r *checkReport) error {
-	outcome := events.SelfCheck{StartedAt: r.summary.Deep.StartedAt, FinishedAt: r.summary.Deep.FinishedAt,
-		Good: r.faults() == 0, Faults: r.faults(), SHA256: schema.Digest(r.digest.Sum(nil))}
-	event, err := outcome.Event()
-	if err != nil {
-		return err
-	}
-	return client.AppendLedger(ctx, event)
 }

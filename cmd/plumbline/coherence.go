@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,10 +51,6 @@ func (c *coherenceCheckCommand) Run(ctx context.Context, con *console) error {
 	if len(c.Cards) < 2 {
 		return usagef("give two cards or more: plumbline coherence check A B")
 	}
-	now := c.Now
-	if now.IsZero() {
-		now = time.Now()
-	}
 	parties, err := (&cardFinder{flags: &c.ingestFlags}).parties(ctx, c.Cards)
 	if err != nil {
 		return err
@@ -64,10 +61,11 @@ func (c *coherenceCheckCommand) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return usageError{err}
 	}
+	now := cmp.Or(c.Now, time.Now()).UTC()
 	if len(parties) > 2 {
-		return c.fleet(con.out, assessor, parties, now.UTC())
+		return c.fleet(con.out, assessor, parties, now)
 	}
-	return c.pair(con.out, assessor, parties[0], parties[1], now.UTC())
+	return c.pair(con.out, assessor, parties[0], parties[1], now)
 }
 
 func (c *coherenceCheckCommand) pair(w io.Writer, assessor *coherence.Assessor, a, b coherence.Party, now time.Time) error {
@@ -95,15 +93,6 @@ func (c *coherenceCheckCommand) fleet(w io.Writer, assessor *coherence.Assessor,
 	return found(writeFleet(w, &result), result.Compatible)
 }
 
-// found returns the error of a command that has printed its findings.
-func found(err error, good bool) error {
-	if err == nil && !good {
-		return errFoundBad
-	}
-	return err
-}
-
-// write writes the view for people.
 func (v *pairView) write(w io.Writer) error {
 	rows := [][]any{
 		{"initiator", v.Initiator.AgentID + " (card " + v.Initiator.CardID + ")"},
@@ -231,7 +220,16 @@ func (f *cardFinder) registered(ctx context.Context, id string) (party coherence
 	}
 	raw, err := f.ingest.Card(ctx, id)
 	if err == nil {
-		return f.withRevocation(ctx, raw)
+		if party, err = partyOf(raw, time.Time{}); err != nil {
+			return party, err
+		}
+		listed, err := f.ingest.Cards(ctx, party.AgentID) // the list has the revocation
+		for _, card := range listed {
+			if card.CardID == party.CardID {
+				party.RevokedAt = card.RevokedAt
+			}
+		}
+		return party, err
 	}
 	if problem, answered := errors.AsType[*client.Problem](err); !answered || problem.Code != http.StatusNotFound {
 		return party, err
@@ -248,21 +246,6 @@ func (f *cardFinder) registered(ctx context.Context, id string) (party coherence
 		return party, err
 	}
 	return partyOf(raw, card.RevokedAt)
-}
-
-// withRevocation adds a card's revocation, from the list of its agent's cards.
-func (f *cardFinder) withRevocation(ctx context.Context, raw []byte) (coherence.Party, error) {
-	party, err := partyOf(raw, time.Time{})
-	if err != nil {
-		return party, err
-	}
-	listed, err := f.ingest.Cards(ctx, party.AgentID)
-	for _, card := range listed {
-		if card.CardID == party.CardID {
-			party.RevokedAt = card.RevokedAt
-		}
-	}
-	return party, err
 }
 
 func partyOf(raw []byte, revoked time.Time) (coherence.Party, error) {

@@ -7,9 +7,6 @@ import (
 	"io/fs"
 
 	"github.com/plumbline/plumbline/cmd/plumbline/demo"
-	"github.com/plumbline/plumbline/machine"
-	"github.com/plumbline/plumbline/pipeline/obs"
-	"github.com/plumbline/plumbline/pipeline/service"
 )
 
 type demoCommand struct {
@@ -30,17 +27,9 @@ func (c *demoCommand) Run(ctx context.Context, con *console) error {
 	case (c.From == "") != (c.Cards == ""):
 		return usagef("--from and --cards must be given together: a recorded corpus consists of traces and their cards")
 	}
-	log, err := obs.NewLogger(con.errs, "text", "warn")
-	if err != nil {
-		return err
-	}
-	result, err := demo.Run(ctx, demo.Config{
-		Agents: c.Agents, Traces: c.Traces, Seed: c.Seed, From: c.From, Cards: c.Cards,
-		Machine: machine.Config{
-			DataDir: c.Data, Version: service.BuildVersion(), Log: log,
-			Progress: func(message string) { fmt.Fprintln(con.errs, message) },
-		},
-	})
+	cfg := demo.Config{Agents: c.Agents, Traces: c.Traces, Seed: c.Seed, From: c.From, Cards: c.Cards, Machine: con.machine()}
+	cfg.Machine.DataDir = c.Data
+	result, err := demo.Run(ctx, cfg)
 	if errors.Is(err, fs.ErrNotExist) && c.From != "" {
 		return fmt.Errorf("%w: %w", errNothing, err)
 	}

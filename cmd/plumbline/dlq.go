@@ -50,12 +50,10 @@ type deadLetter struct {
 	Faults   []schema.Fault `json:"faults"`
 }
 
-const letterOpen = "open"
-
 func deadLetterOf(l *store.MarkedLetter) *deadLetter {
 	v := &deadLetter{
 		Digest: l.Digest, Received: l.Received.UTC(), Stage: l.Stage, Reason: l.Reason, AgentID: l.AgentID,
-		TraceID: hideSecrets(l.TraceID), Subject: l.Subject, Sequence: l.OriginSequence, State: letterOpen, Faults: []schema.Fault{},
+		TraceID: hideSecrets(l.TraceID), Subject: l.Subject, Sequence: l.OriginSequence, State: "open", Faults: []schema.Fault{},
 	}
 	if l.Handled() {
 		v.State, v.MarkedBy, v.Note = l.Mark, l.MarkedBy, l.Note
@@ -81,32 +79,25 @@ func (c *dlqLsCommand) Run(ctx context.Context, con *console) error {
 		}
 		var views []*deadLetter
 		for i := range letters {
-			if c.wants(&letters[i]) {
-				views = append(views, deadLetterOf(&letters[i]))
+			l := &letters[i]
+			if (c.All || !l.Handled()) && (c.Reason == "" || c.Reason == l.Reason) && (c.Agent == "" || c.Agent == l.AgentID) {
+				views = append(views, deadLetterOf(l))
 			}
 		}
-		return c.list(con.out, views)
-	})
-}
-
-func (c *dlqLsCommand) wants(l *store.MarkedLetter) bool {
-	return (c.All || !l.Handled()) && (c.Reason == "" || c.Reason == l.Reason) && (c.Agent == "" || c.Agent == l.AgentID)
-}
-
-func (c *dlqLsCommand) list(w io.Writer, views []*deadLetter) error {
-	if c.JSON {
-		return writeEach(w, views)
-	}
-	t := newTable(w)
-	t.row("digest", "received", "stage", "reason", "agent", "state", "first fault")
-	for _, v := range views {
-		first := ""
-		if len(v.Faults) > 0 {
-			first = v.Faults[0].Pointer + " " + v.Faults[0].Message
+		if c.JSON {
+			return writeEach(con.out, views)
 		}
-		t.row(v.Digest.String()[:12], v.Received, v.Stage, v.Reason, v.AgentID, v.State, first)
-	}
-	return t.Flush()
+		t := newTable(con.out)
+		t.row("digest", "received", "stage", "reason", "agent", "state", "first fault")
+		for _, v := range views {
+			first := ""
+			if len(v.Faults) > 0 {
+				first = v.Faults[0].Pointer + " " + v.Faults[0].Message
+			}
+			t.row(v.Digest.String()[:12], v.Received, v.Stage, v.Reason, v.AgentID, v.State, first)
+		}
+		return t.Flush()
+	})
 }
 
 type dlqShowCommand struct {
@@ -140,7 +131,12 @@ func (c *dlqShowCommand) Run(ctx context.Context, con *console) error {
 		if c.Raw == "" {
 			return nil
 		}
-		return writePrivate(c.Raw, letters[0].Raw)
+		file, err := os.OpenFile(c.Raw, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return usageError{err}
+		}
+		_, err = file.Write(letters[0].Raw)
+		return errors.Join(err, file.Close())
 	})
 }
 
@@ -230,7 +226,6 @@ func (f *handleFlags) each(ctx context.Context, con *console, do func(*client.Pu
 	})
 }
 
-// handledLetter is the result for a letter.
 type handledLetter struct {
 	Digest string `json:"digest"`
 	Mark   string `json:"mark,omitempty"` // empty: the letter stays open
@@ -296,14 +291,4 @@ func (c *dlqDropCommand) Run(ctx context.Context, con *console) error {
 	return c.each(ctx, con, func(_ *client.Publisher, l *store.MarkedLetter) (*handledLetter, error) {
 		return &handledLetter{Digest: l.Digest.String(), Mark: wire.MarkDropped}, nil
 	})
-}
-
-// writePrivate writes a new file that only its owner can read. An existing file is an error.
-func writePrivate(path string, data []byte) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return usageError{err}
-	}
-	_, err = file.Write(data)
-	return errors.Join(err, file.Close())
 }

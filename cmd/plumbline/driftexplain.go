@@ -130,14 +130,34 @@ func (c *driftExplainCommand) Run(ctx context.Context, con *console) error {
 			return fmt.Errorf("%w: drift knows no agent %q%s (of tenant %s). To list the agents, run: plumbline sql 'SELECT DISTINCT agent_id, card_id FROM drift_points'",
 				errNothing, c.Agent, underCard(c.Card), c.Tenant)
 		}
-		e, err := c.explain(ctx, s, reports)
-		if err != nil {
-			return err
+		e := &driftExplanation{AgentID: c.Agent}
+		var params aapdrift.Params
+		for i := range reports {
+			state, err := drift.StateOf(&reports[i].State)
+			if err != nil {
+				return fmt.Errorf("card %s: %w", reports[i].State.CardID, err)
+			}
+			params = state.Params
+			e.Series = append(e.Series, seriesOf(&reports[i], state, c.Points))
+		}
+		if c.Letter {
+			if e.List, err = detectOverList(ctx, s, c.Agent, c.Card, params); err != nil {
+				return err
+			}
+			e.List.compare(reports)
 		}
 		if c.JSON {
 			return writeJSON(con.out, e)
 		}
-		return e.write(con.out)
+		for i := range e.Series {
+			if err := e.Series[i].write(con.out, e.AgentID); err != nil {
+				return err
+			}
+		}
+		if e.List == nil {
+			return nil
+		}
+		return e.List.write(con.out)
 	})
 }
 
@@ -146,29 +166,6 @@ func underCard(card string) string {
 		return ""
 	}
 	return fmt.Sprintf(" under card %q", card)
-}
-
-func (c *driftExplainCommand) explain(ctx context.Context, s *store.Store, reports []store.DriftReport) (*driftExplanation, error) {
-	e := &driftExplanation{AgentID: c.Agent}
-	var params aapdrift.Params
-	for i := range reports {
-		state, err := drift.StateOf(&reports[i].State)
-		if err != nil {
-			return nil, fmt.Errorf("card %s: %w", reports[i].State.CardID, err)
-		}
-		params = state.Params
-		e.Series = append(e.Series, seriesOf(&reports[i], state, c.Points))
-	}
-	if !c.Letter {
-		return e, nil
-	}
-	list, err := detectOverList(ctx, s, c.Agent, c.Card, params)
-	if err != nil {
-		return nil, err
-	}
-	list.compare(reports)
-	e.List = list
-	return e, nil
 }
 
 func seriesOf(r *store.DriftReport, state *aapdrift.State, points int) seriesView {
@@ -222,19 +219,6 @@ func streakOf(e *aapdrift.Explanation) streakView {
 		v.Measures = append(v.Measures, view)
 	}
 	return v
-}
-
-// write writes an explanation as text.
-func (e *driftExplanation) write(w io.Writer) error {
-	for i := range e.Series {
-		if err := e.Series[i].write(w, e.AgentID); err != nil {
-			return err
-		}
-	}
-	if e.List == nil {
-		return nil
-	}
-	return e.List.write(w)
 }
 
 // section writes a heading and rows in aligned columns.

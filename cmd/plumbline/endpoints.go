@@ -15,6 +15,19 @@ type machineFlags struct {
 	Data string `default:"./plumbline-data" placeholder:"DIR" help:"Data directory of the running plumbline up (${default})."`
 }
 
+// servers returns the endpoints of the running up, for a command that needs a broker and a
+// database. If flags name both, no up needs to run, and the endpoints are empty.
+func (f *machineFlags) servers(ctx context.Context, natsURL, dsn string) (*machine.Endpoints, error) {
+	if natsURL != "" && dsn != "" {
+		return new(machine.Endpoints), nil
+	}
+	at, err := machine.Find(ctx, f.Data)
+	if err != nil {
+		return nil, fmt.Errorf("%w; or name broker and database with --nats-url and --clickhouse-dsn", err)
+	}
+	return at, nil
+}
+
 // ingestFlags identify an ingest.
 type ingestFlags struct {
 	machineFlags `embed:""`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -27,11 +28,7 @@ func (c *evalCommand) Run(ctx context.Context, con *console) error {
 	}
 	defer in.Close()
 	read := &counter{Reader: in}
-	now := c.Now
-	if now.IsZero() {
-		now = time.Now()
-	}
-	err = eval.Run(read, con.out, eval.Options{Profile: eval.Profile(c.Profile), Now: now})
+	err = eval.Run(read, con.out, eval.Options{Profile: eval.Profile(c.Profile), Now: cmp.Or(c.Now, time.Now())})
 	if err == nil && read.bytes == 0 {
 		return fmt.Errorf("%w: %s is empty", errNothing, nameOf(c.File))
 	}

@@ -102,6 +102,21 @@ func (r *lineReader) next() ([]byte, error) {
 	}
 }
 
+// all yields the lines that are not blank. An error of reading ends it; the line during which
+// it occurred is not yielded.
+func (r *lineReader) all(yield func([]byte, error) bool) {
+	for {
+		text, err := r.next()
+		if err != nil && !errors.Is(err, io.EOF) {
+			yield(nil, err)
+			return
+		}
+		if len(text) > 0 && !yield(text, nil) || err != nil {
+			return
+		}
+	}
+}
+
 // errInterrupted ends a command that was reading when a signal came.
 var errInterrupted = errors.New("interrupted by a signal")
 
@@ -129,7 +144,6 @@ func (f *plainFile) Read(p []byte) (int, error) {
 
 func (f *plainFile) Seek(offset int64, whence int) (int64, error) { return f.file.Seek(offset, whence) }
 
-// Close closes the file.
 func (f *plainFile) Close() error { return f.file.Close() }
 
 // maxSmallFile bounds files that hold keys or certificates.

@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/pipeline/keyfile"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 )
 
@@ -44,7 +45,6 @@ type keysNewCommand struct {
 	JSON     bool          `help:"Print the key's entry as JSON."`
 }
 
-// Run creates the key.
 func (c *keysNewCommand) Run(ctx context.Context, con *console) error {
 	period, now, err := periodOf(c.ValidFor, 0)
 	if err != nil {
@@ -64,7 +64,6 @@ type keysRotateCommand struct {
 	JSON     bool          `help:"Print the new key's entry as JSON."`
 }
 
-// Run rotates the key.
 func (c *keysRotateCommand) Run(ctx context.Context, con *console) error {
 	period, now, err := periodOf(c.ValidFor, c.Overlap)
 	if err != nil {
@@ -169,6 +168,7 @@ func stateOf(ring *keyring.Ring, k *keyring.Key, now time.Time) string {
 	return "in use"
 }
 
+// bound returns the cell of a time that may not be set.
 func bound(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -176,7 +176,19 @@ func bound(t time.Time) any {
 	return t
 }
 
-// readKeys reads the values of --key.
+// loadKey reads the key file of --key, whose key must be for the purpose.
+func loadKey(path string, purpose keyring.Purpose) (ed25519.PrivateKey, error) {
+	key, err := keyfile.Load(path)
+	if err == nil {
+		err = keystore.Slot{Path: path, Purpose: purpose}.Permit(key)
+	}
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return key, nil
+}
+
+// readKeys reads the public keys of --key.
 func readKeys(given []string) (keys []ed25519.PublicKey, err error) {
 	for _, one := range given { // hexadecimal digits or a file
 		text := one

@@ -34,9 +34,13 @@ func (c *logVerifyCommand) Run(ctx context.Context, con *console) error {
 	if log.Keys, err = logKeys("--key", c.Key); err != nil {
 		return err
 	}
-	witnesses, err := readWitnesses(c.Witness)
-	if err != nil {
-		return err
+	var witnesses []*anchor.Witness
+	for _, text := range c.Witness {
+		witness, err := anchor.ParseWitness(contentOf(text))
+		if err != nil {
+			return usagef("--witness: %w", err)
+		}
+		witnesses = append(witnesses, witness)
 	}
 	kept, err := c.readKept(log.Keys)
 	if err != nil {
@@ -99,19 +103,4 @@ func (c *logVerifyCommand) show(w io.Writer, v *tlog.Verdict) error {
 	}
 	out.printf("%s", logNotProven)
 	return out.err
-}
-
-// readWitnesses reads the values of --witness.
-func readWitnesses(given []string) (all []*anchor.Witness, err error) {
-	for _, text := range given {
-		if content, err := durable.ReadPlain(text, maxSmallFile); err == nil {
-			text = string(content)
-		}
-		witness, err := anchor.ParseWitness(text)
-		if err != nil {
-			return nil, usagef("--witness: %w", err)
-		}
-		all = append(all, witness)
-	}
-	return all, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"reflect"
@@ -21,6 +22,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/admission"
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/drift"
+	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/verifier"
 	"github.com/plumbline/plumbline/schema"
@@ -63,6 +65,23 @@ type console struct {
 	errs *os.File  // everything else
 
 	faults []string // of the command line; up reports them together with those of its settings
+}
+
+// logger returns the log of a command that is not up: warnings, as text.
+func (con *console) logger() *slog.Logger {
+	log, err := obs.NewLogger(con.errs, obs.FormatText, "warn")
+	if err != nil {
+		panic(err) // NewLogger does not know the format or the level above
+	}
+	return log
+}
+
+// machine returns the configuration of a machine that a command runs for its own purpose.
+func (con *console) machine() machine.Config {
+	return machine.Config{
+		Version: service.BuildVersion(), Log: con.logger(),
+		Progress: func(message string) { fmt.Fprintln(con.errs, message) },
+	}
 }
 
 // upName is the name of the command whose settings are validated.
@@ -155,12 +174,19 @@ var (
 	errNothing = errors.New("nothing to read")
 )
 
+// found returns the error of a command that has printed its findings.
+func found(err error, good bool) error {
+	if err == nil && !good {
+		return errFoundBad
+	}
+	return err
+}
+
 // usageError reports a command line that cannot be executed.
 type usageError struct{ error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// Unwrap returns the reason.
 func (e usageError) Unwrap() error { return e.error }
 
 func exitCode(err error) int {

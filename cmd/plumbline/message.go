@@ -78,11 +78,19 @@ type messageVerifyCommand struct {
 	JSON        bool   `help:"Print the answer as JSON."`
 }
 
-// Run verifies the message.
 func (c *messageVerifyCommand) Run(ctx context.Context, con *console) error {
-	signed, err := c.read(ctx, con.in)
-	if err != nil {
-		return err
+	in := con.in
+	if c.File != "" {
+		file, err := openAny(ctx, c.File, in)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = file.Close() }()
+		in = file
+	}
+	signed := new(client.SignedMessage)
+	if err := json.NewDecoder(io.LimitReader(in, maxLineBytes)).Decode(signed); err != nil {
+		return fmt.Errorf("%w: want the output of message sign: %w", errNothing, err)
 	}
 	gateway, err := c.gateway(ctx)
 	if err != nil {
@@ -98,22 +106,6 @@ func (c *messageVerifyCommand) Run(ctx context.Context, con *console) error {
 		return fmt.Errorf("verify a message: %w", tokenHint(err))
 	}
 	return found(c.show(con.out, received), received.Authenticated && received.Outcome == message.Accepted)
-}
-
-func (c *messageVerifyCommand) read(ctx context.Context, in io.Reader) (*client.SignedMessage, error) {
-	if c.File != "" {
-		file, err := openAny(ctx, c.File, in)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = file.Close() }()
-		in = file
-	}
-	signed := new(client.SignedMessage)
-	if err := json.NewDecoder(io.LimitReader(in, maxLineBytes)).Decode(signed); err != nil {
-		return nil, fmt.Errorf("%w: want the output of message sign: %w", errNothing, err)
-	}
-	return signed, nil
 }
 
 func (c *messageVerifyCommand) show(w io.Writer, v *client.Received) error {

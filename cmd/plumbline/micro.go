@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
@@ -14,8 +15,6 @@ import (
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/aivs/micro"
-	"github.com/plumbline/plumbline/pipeline/keyfile"
-	"github.com/plumbline/plumbline/pipeline/keystore"
 )
 
 type microCommands struct {
@@ -34,12 +33,8 @@ type microSignCommand struct {
 	TXT     bool      `name:"txt" help:"Print the strings of a DNS TXT record instead of JSON."`
 }
 
-// Run prints the proof.
 func (c *microSignCommand) Run(ctx context.Context, con *console) error {
-	scan := micro.Scan{URL: c.URL, DOMHash: c.DOMHash, Origin: c.Origin, At: c.Time}
-	if scan.At.IsZero() {
-		scan.At = time.Now()
-	}
+	scan := micro.Scan{URL: c.URL, DOMHash: c.DOMHash, Origin: c.Origin, At: cmp.Or(c.Time, time.Now())}
 	var err error
 	if c.DOM != "" {
 		if scan.DOMHash, err = hashFile(ctx, c.DOM); err != nil {
@@ -57,12 +52,9 @@ func (c *microSignCommand) Run(ctx context.Context, con *console) error {
 		return usagef("this scan has faults:\n%w", err)
 	}
 	if c.Key != "" {
-		key, err := keyfile.Load(c.Key)
-		if err == nil {
-			err = keystore.Slot{Path: c.Key, Purpose: keyring.Micro}.Permit(key)
-		}
+		key, err := loadKey(c.Key, keyring.Micro)
 		if err != nil {
-			return usageError{err}
+			return err
 		}
 		proof.Sign(key)
 	}
@@ -114,31 +106,24 @@ func (c *microVerifyCommand) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return err
 	}
-	data, err := c.read(ctx, con.in)
-	if err != nil {
-		return err
-	}
-	result, err := judgeMicro(data, keys, ring)
-	if err != nil {
-		return err
-	}
-	return found(c.show(con.out, result), result.Result == micro.Pass)
-}
-
-func (c *microVerifyCommand) read(ctx context.Context, in io.Reader) ([]byte, error) {
+	in := con.in
 	if c.File != "" {
 		file, err := openPlain(ctx, c.File)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		defer func() { _ = file.Close() }()
 		in = file
 	}
 	data, err := io.ReadAll(io.LimitReader(in, micro.MaxBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("read the proof: %w", err)
+		return fmt.Errorf("read the proof: %w", err)
 	}
-	return data, nil
+	result, err := judgeMicro(data, keys, ring)
+	if err != nil {
+		return err
+	}
+	return found(c.show(con.out, result), result.Result == micro.Pass)
 }
 
 // judgeMicro verifies a proof with the pinned keys or, given a key list, with the keys on it

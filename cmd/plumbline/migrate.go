@@ -7,7 +7,6 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/database"
-	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
@@ -43,12 +42,8 @@ func (c *migrateCommand) Run(ctx context.Context, con *console) error {
 	if c.NATS.URL == "" {
 		return nil
 	}
-	log, err := obs.NewLogger(con.errs, obs.FormatText, "warn")
-	if err != nil {
-		return err
-	}
 	common := config.Common{Tenant: c.Tenant, NATS: c.NATS}
-	client, err := stream.Connect(ctx, service.StreamConfig(&common, "plumbline migrate", log))
+	client, err := stream.Connect(ctx, service.StreamConfig(&common, "plumbline migrate", con.logger()))
 	if err != nil {
 		return err
 	}

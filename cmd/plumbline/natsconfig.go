@@ -50,7 +50,18 @@ func (c *natsConfigCommand) Run(ctx context.Context, con *console) error {
 	if c.JSON {
 		return writeEach(con.out, users)
 	}
-	return c.show(con.out, users)
+	t := newTable(con.out)
+	t.row("user", "login", "inbox prefix", "secret file")
+	for i := range users {
+		u := &users[i]
+		t.row(string(u.Role)+u.Agent, u.Login, u.Inbox, u.Secret)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(con.out, "\nInclude %s in the server's configuration: accounts { include %q }\n",
+		printable(filepath.Join(c.Dir, accounts.FileName)), accounts.FileName)
+	return err
 }
 
 // agents returns those of the command line, then those of the file.
@@ -74,19 +85,4 @@ func (c *natsConfigCommand) agents(ctx context.Context, stdin io.Reader) (agents
 		return nil, fmt.Errorf("read the agents in %s: %w: want one id per line, of at most %d bytes", c.AgentFile, err, schema.MaxIDBytes)
 	}
 	return agents, nil
-}
-
-func (c *natsConfigCommand) show(w io.Writer, users []accounts.User) error {
-	t := newTable(w)
-	t.row("user", "login", "inbox prefix", "secret file")
-	for i := range users {
-		u := &users[i]
-		t.row(string(u.Role)+u.Agent, u.Login, u.Inbox, u.Secret)
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "\nInclude %s in the server's configuration: accounts { include %q }\n",
-		printable(filepath.Join(c.Dir, accounts.FileName)), accounts.FileName)
-	return err
 }

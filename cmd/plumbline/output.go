@@ -17,6 +17,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/time/rate"
+
+	"github.com/plumbline/plumbline/schema"
 )
 
 // writeJSON writes v as one line for every reader: some programs treat U+0085 as the end of
@@ -102,6 +104,28 @@ func (l *lineWriter) printf(format string, args ...any) {
 	}
 }
 
+// result writes a line for each fault of a record, or one line if there is none.
+func (l *lineWriter) result(file string, number int, status, id string, faults []schema.Fault) {
+	what := fmt.Sprintf("%s:%d: %s", file, number, status)
+	if id != "" {
+		what += " " + printable(id)
+	}
+	if len(faults) == 0 {
+		l.printf("%s\n", what)
+	}
+	for _, fault := range faults {
+		l.printf("%s: %s\n", what, placed(fault.Pointer, fault.Message))
+	}
+}
+
+// placed returns a text with the JSON pointer that it is about.
+func placed(pointer, text string) string {
+	if pointer != "" {
+		text = pointer + ": " + text
+	}
+	return printable(text)
+}
+
 // cell formats a value for people.
 func cell(v any) string {
 	switch v := plain(v).(type) {
@@ -116,18 +140,12 @@ func cell(v any) string {
 	case float64:
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	default:
-		return printable(structure(v))
+		var b bytes.Buffer
+		if err := writeJSON(&b, v); err != nil { // JSON has no such value: an infinite number in a list
+			return printable(fmt.Sprint(v))
+		}
+		return printable(strings.TrimSuffix(b.String(), "\n"))
 	}
-}
-
-// structure returns a list, map or other value as JSON, or in Go's format if
-// JSON cannot represent it (an infinite number).
-func structure(v any) string {
-	var b bytes.Buffer
-	if err := writeJSON(&b, v); err != nil {
-		return fmt.Sprint(v)
-	}
-	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // plain dereferences the pointer of a nullable value.
@@ -162,12 +180,6 @@ func errorText(err error) string {
 	return strings.Join(lines, "\n")
 }
 
-// isTerminal reports whether the file is a terminal.
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
 // progress shows the progress if the output is a terminal.
 type progress struct {
 	to    *os.File // nil: no terminal
@@ -179,7 +191,7 @@ type progress struct {
 
 func newProgress(to *os.File, done string) *progress {
 	p := &progress{done: done, began: time.Now(), often: rate.Sometimes{Interval: 200 * time.Millisecond}}
-	if isTerminal(to) {
+	if info, err := to.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
 		p.to = to
 	}
 	return p

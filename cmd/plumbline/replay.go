@@ -13,7 +13,6 @@ import (
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/messages"
-	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -56,14 +55,14 @@ func (c *replayCommand) Run(ctx context.Context, con *console) (err error) {
 	if c.Agent != "" && !c.Drift {
 		return usagef("--agent needs --drift: only --drift can be limited to one agent")
 	}
-	at, err := c.endpoints(ctx)
+	at, err := c.servers(ctx, c.NATS.URL, c.ClickHouseDSN)
 	if err != nil {
 		return err
 	}
-	log, err := obs.NewLogger(con.errs, obs.FormatText, "warn")
-	if err != nil {
-		return err
-	}
+	at.NATSURL = cmp.Or(c.NATS.URL, at.NATSURL)
+	at.ServiceDSN = cmp.Or(c.ClickHouseDSN, at.ServiceDSN)
+	at.MessagePoliciesFile = cmp.Or(c.MessagePoliciesFile, at.MessagePoliciesFile)
+	log := con.logger()
 	common := config.Common{Tenant: c.Tenant, NATS: c.NATS}
 	common.NATS.URL = at.NATSURL
 	client, err := stream.Connect(ctx, service.StreamConfig(&common, "plumbline replay", log))
@@ -156,21 +155,6 @@ func (c *replayCommand) rules(at *machine.Endpoints) drift.Rules {
 		rules.Pins = machine.DriftPins(at.DataDir)
 	}
 	return rules
-}
-
-// endpoints returns the endpoints of a running up, overridden by the command line.
-func (c *replayCommand) endpoints(ctx context.Context) (*machine.Endpoints, error) {
-	at := new(machine.Endpoints)
-	if c.NATS.URL == "" || c.ClickHouseDSN == "" {
-		var err error
-		if at, err = machine.Find(ctx, c.Data); err != nil {
-			return nil, fmt.Errorf("%w; or name broker and database with --nats-url and --clickhouse-dsn", err)
-		}
-	}
-	at.NATSURL = cmp.Or(c.NATS.URL, at.NATSURL)
-	at.ServiceDSN = cmp.Or(c.ClickHouseDSN, at.ServiceDSN)
-	at.MessagePoliciesFile = cmp.Or(c.MessagePoliciesFile, at.MessagePoliciesFile)
-	return at, nil
 }
 
 // print writes the summary as JSON, or as the given text.

@@ -233,16 +233,7 @@ func (s *sending) refuse(r *refusal) error {
 		return writeJSON(s.con.out, r)
 	}
 	out := lineWriter{w: s.con.out}
-	what := fmt.Sprintf("%s:%d: %s", r.File, r.Line, r.Status)
-	if id := r.TraceID + r.CardID; id != "" {
-		what += " " + printable(id)
-	}
-	for _, f := range r.Faults {
-		out.printf("%s: %s\n", what, placed(f.Pointer, f.Message))
-	}
-	if len(r.Faults) == 0 {
-		out.printf("%s\n", what)
-	}
+	out.result(r.File, r.Line, r.Status, r.TraceID+r.CardID, r.Faults)
 	return out.err
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -184,18 +183,12 @@ func (c *traceMCPCommand) Run(ctx context.Context, con *console) error {
 	defer in.Close()
 	session := mcp.Session{AgentID: c.Agent, CardID: c.Card, SessionID: c.Session, Server: c.Server}
 	lines := newLineReader(in)
-	for {
-		text, readErr := lines.next()
-		if len(text) > 0 {
-			if err := c.message(con.out, &session, text); err != nil {
-				return fmt.Errorf("%s, line %d: %w", nameOf(c.File), lines.number, err)
-			}
+	for text, err := range lines.all {
+		if err != nil {
+			return fmt.Errorf("read %s: %w", nameOf(c.File), err)
 		}
-		if errors.Is(readErr, io.EOF) {
-			break
-		}
-		if readErr != nil {
-			return fmt.Errorf("read %s: %w", nameOf(c.File), readErr)
+		if err := c.message(con.out, &session, text); err != nil {
+			return fmt.Errorf("%s, line %d: %w", nameOf(c.File), lines.number, err)
 		}
 	}
 	traces, err := session.End()

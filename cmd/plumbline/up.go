@@ -92,12 +92,11 @@ func (c *upCommand) announce(con *console, at machine.Endpoints) error {
 	if c.JSON {
 		return writeJSON(con.out, public)
 	}
-	t := newTable(con.out)
 	query, dsn := "query", public.ClickHouseDSN
 	if at.ClickHouseHTTP != "" { // the embedded engine's reader, for people who copy it from here
 		query, dsn = "query (read-only)", at.ClickHouseDSN
 	}
-	rows := [][2]string{
+	err := writeRows(con.out, [][]any{ // without the rows of external servers, which are empty
 		{"publish to", at.IngestURL},
 		{"health, metrics", at.IngestURL + "/readyz, /metrics"},
 		{query, dsn},
@@ -106,16 +105,10 @@ func (c *upCommand) announce(con *console, at machine.Endpoints) error {
 		{"signing key", at.PublicKey},
 		{"data directory", at.DataDir},
 		{"limits of this evidence", at.IngestURL + "/v1/limitations"},
-	}
-	for _, row := range rows {
-		if row[1] == "" { // an external server
-			continue
-		}
-		t.row(row[0], row[1])
-	}
-	if err := t.Flush(); err != nil {
+	})
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(con.out, "Ready. Ctrl-C stops it.")
+	_, err = fmt.Fprintln(con.out, "Ready. Ctrl-C stops it.")
 	return err
 }
