@@ -39,6 +39,21 @@ func await(ts *testscript.TestScript, negated bool, args []string) {
 	}
 }
 
+// running waits until a machine runs on a data directory:
+//
+//	running DIR
+func running(ts *testscript.TestScript, negated bool, args []string) {
+	if negated || len(args) != 1 {
+		ts.Fatalf("usage: running DIR")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), awaitFor)
+	defer cancel()
+	ts.Check(machine.Poll(ctx, 20*time.Millisecond, func(ctx context.Context) (bool, error) {
+		_, err := machine.Find(ctx, ts.MkAbs(args[0]))
+		return err == nil, nil
+	}))
+}
+
 // exits requires an exit code:
 //
 //	exits CODE COMMAND [ARG…]
