@@ -107,28 +107,28 @@ func TestFilesNextToABundleAreChecked(t *testing.T) {
 	said, err := verifyWith(a.path, all)
 	if err != nil || !strings.Contains(said, `PASS  "x.tar.gz.tsr": signed at the latest 20`) ||
 		!strings.Contains(said, `PASS  "x.tar.gz.tlog-proof": leaf 0 of the log "example.org/log" at 1`) {
-		t.Errorf("%v\n%s", err, said)
+		t.Errorf("error %v, output:\n%s", err, said)
 	}
 	said, err = verifyWith(a.path, anchorFlags{})
 	if err != nil || !strings.Contains(said, "SKIP  time stamp") || !strings.Contains(said, "SKIP  transparency log") {
-		t.Errorf("nothing is trusted: %v\n%s", err, said)
+		t.Errorf("nothing is trusted: error %v, output:\n%s", err, said)
 	}
 	stranger := anchortest.New(t)
 	if said, err := verifyWith(a.path, anchorFlags{TSACert: stranger.Roots}); !errors.Is(err, errFoundBad) || !strings.Contains(said, `FAIL  "x.tar.gz.tsr"`) {
-		t.Errorf("another authority: %v\n%s", err, said)
+		t.Errorf("another authority: error %v, output:\n%s", err, said)
 	}
 	other, err := anchor.VerifierKey("example.org/log", ed25519.NewKeyFromSeed(bytes.Repeat([]byte{6}, ed25519.SeedSize)).Public().(ed25519.PublicKey))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if said, err := verifyWith(a.path, anchorFlags{LogKey: []string{other}}); !errors.Is(err, errFoundBad) || !strings.Contains(said, `FAIL  "x.tar.gz.tlog-proof"`) {
-		t.Errorf("another log: %v\n%s", err, said)
+		t.Errorf("another log: error %v, output:\n%s", err, said)
 	}
 	if _, err := verifyWith(a.path, anchorFlags{LogKey: []string{other, a.logKey}}); err != nil {
-		t.Errorf("one of two logs: %v", err)
+		t.Errorf("one of two logs: error %v", err)
 	}
 	if _, err := verifyWith(a.path, anchorFlags{LogKey: []string{other + "\n" + a.logKey + "\n"}}); err != nil {
-		t.Errorf("one of two lines: %v", err)
+		t.Errorf("one of two lines: error %v", err)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestFileNextToABundleIsRequired(t *testing.T) {
 		t.Fatal(err)
 	}
 	if said, err := verifyWith(a.path, anchorFlags{LogKey: []string{a.logKey}}); !errors.Is(err, errFoundBad) || !strings.Contains(said, "does not hold this bundle") {
-		t.Errorf("another bundle's proof: %v\n%s", err, said)
+		t.Errorf("another bundle's proof: error %v, output:\n%s", err, said)
 	}
 	if err := errors.Join(os.Remove(a.path+".tsr"), os.Remove(a.path+".tlog-proof")); err != nil {
 		t.Fatal(err)
@@ -154,12 +154,12 @@ func TestFileNextToABundleIsRequired(t *testing.T) {
 		"there is no proof of inclusion": {LogKey: []string{a.logKey}},
 	} {
 		if said, err := verifyWith(a.path, flags); !errors.Is(err, errFoundBad) || !strings.Contains(said, want) || strings.Contains(said, "PASS") {
-			t.Errorf("%v, want %q\n%s", err, want, said)
+			t.Errorf("error %v, want output with %q:\n%s", err, want, said)
 		}
 	}
 	for _, flags := range []anchorFlags{{TSACert: "nowhere.pem"}, {TSACert: a.path}, {LogKey: []string{"nonsense"}}} {
 		if _, err := verifyWith(a.path, flags); exitCode(err) != exitUsage {
-			t.Errorf("%+v: %v", flags, err)
+			t.Errorf("%+v: error %v", flags, err)
 		}
 	}
 }
@@ -210,7 +210,7 @@ func TestStampTimeIsComparedWithKeyAndExport(t *testing.T) {
 		err := command.Run(t.Context(), &console{out: &out})
 		if (err == nil) != c.good || !c.good && !errors.Is(err, errFoundBad) || !strings.Contains(out.String(), c.want) ||
 			strings.Contains(out.String(), `"intact":true`) != c.good {
-			t.Errorf("%s: %v, want %q\n%s", c.name, err, c.want, &out)
+			t.Errorf("%s: error %v, want output with %q:\n%s", c.name, err, c.want, &out)
 		}
 	}
 }
@@ -220,6 +220,6 @@ func TestStampWithoutAKeyList(t *testing.T) {
 	a := makeAnchored(t)
 	said, err := verifyWith(a.path, anchorFlags{TSACert: a.authority.Roots})
 	if err != nil || !strings.Contains(said, "SKIP  time stamp: whether the key had ended by then") {
-		t.Errorf("%v\n%s", err, said)
+		t.Errorf("error %v, output:\n%s", err, said)
 	}
 }

@@ -49,6 +49,6 @@ func TestDriftOverTheListIsCompared(t *testing.T) {
 		Alerts: []store.DriftAlert{{DriftAlert: alert("b", "c")}},
 	}})
 	if v.Same != 1 || len(v.OnlyList) != 1 || len(v.OnlyStream) != 1 || v.NotUsed != 1 || v.NotMeasured != 1 || v.Differing != 1 {
-		t.Errorf("comparison %+v", v)
+		t.Errorf("the comparison is %+v", v)
 	}
 }

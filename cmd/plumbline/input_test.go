@@ -38,14 +38,14 @@ func TestLinesInSlices(t *testing.T) {
 func TestSliceBeginsAtTheGivenLine(t *testing.T) {
 	got, err := newLineReader(strings.NewReader("1\n2\n3\n4\n")).slice(3, 10, 1<<20)
 	if !errors.Is(err, io.EOF) || len(got) != 2 || got[0].number != 3 || string(got[0].text) != "3" {
-		t.Errorf("slice is %v, %v", got, err)
+		t.Errorf("slice is %v, error %v", got, err)
 	}
 }
 
 func TestSliceIsBoundedInBytes(t *testing.T) {
 	in := newLineReader(strings.NewReader("12345\n12345\n12345\n"))
 	if got, err := in.slice(1, 10, 8); err != nil || len(got) != 2 {
-		t.Errorf("slice is %v, %v", got, err)
+		t.Errorf("slice is %v, error %v", got, err)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestInputIsUnpacked(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := io.ReadAll(in); err != nil || string(got) != "text" {
-			t.Errorf("%s: %q, %v", name, got, err)
+			t.Errorf("%s: the input is %q, error %v", name, got, err)
 		}
 		if err := in.Close(); err != nil {
 			t.Error(err)

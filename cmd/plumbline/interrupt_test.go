@@ -81,7 +81,7 @@ func TestOpeningEndsWithTheContext(t *testing.T) {
 	}()
 	cancel()
 	if err := <-done; !errors.Is(err, errInterrupted) {
-		t.Errorf("%v", err)
+		t.Errorf("opening ended with %v", err)
 	}
 	writer, err := os.OpenFile(pipe, os.O_RDWR, 0) // unblocks every waiting open
 	if err != nil {
@@ -158,7 +158,7 @@ func TestReadersEndWithTheirContext(t *testing.T) {
 	go func() { _, _ = writer.Write([]byte("ab")) }()
 	two := make([]byte, 5)
 	if n, err := in.Read(two); err != nil || string(two[:n]) != "ab" {
-		t.Fatalf("read %q, %v", two[:n], err)
+		t.Fatalf("read %q, error %v", two[:n], err)
 	}
 	done := make(chan error)
 	go func() {
@@ -170,6 +170,6 @@ func TestReadersEndWithTheirContext(t *testing.T) {
 		t.Errorf("a read that was waiting ended with %v", err)
 	}
 	if _, err := file.Read(two); !errors.Is(err, errInterrupted) {
-		t.Errorf("a file was read: %v", err)
+		t.Errorf("a file was read: error %v", err)
 	}
 }

@@ -88,7 +88,7 @@ func TestKeptCheckpointIsCompared(t *testing.T) {
 	kept := filepath.Join(dir, "kept")
 	log.grow(t, 0, 3)
 	if said, code := log.verify(t, logVerifyCommand{Save: kept}); code != exitGood || !strings.Contains(said, "SKIP  that it only grew") {
-		t.Errorf("%d\n%s", code, said)
+		t.Errorf("exit code %d, output:\n%s", code, said)
 	}
 	bundle := filepath.Join(dir, "x.tar.gz")
 	if err := tlog.PlaceProof(bundle, log.grow(t, 3, 300)[0]); err != nil {
@@ -97,7 +97,7 @@ func TestKeptCheckpointIsCompared(t *testing.T) {
 	log.grow(t, 300, 400)
 	said, code := log.verify(t, logVerifyCommand{Kept: []string{kept, bundle + anchor.ProofSuffix}, Save: kept})
 	if code != exitGood || !strings.Contains(said, "it extends "+kept+", of 3 leaves") || !strings.Contains(said, "of 300 leaves") || strings.Contains(said, "SKIP") {
-		t.Errorf("%d\n%s", code, said)
+		t.Errorf("exit code %d, output:\n%s", code, said)
 	}
 	for what, other := range map[string]struct {
 		from, to int
@@ -111,18 +111,18 @@ func TestKeptCheckpointIsCompared(t *testing.T) {
 		}
 		said, code := again.verify(t, logVerifyCommand{Kept: []string{kept}, Save: kept})
 		if code != exitBad || !strings.Contains(said, "FAIL  "+kept) || !strings.Contains(said, other.want) {
-			t.Errorf("%s: %d\n%s", what, code, said)
+			t.Errorf("%s: exit code %d, output:\n%s", what, code, said)
 		}
 		if said, code := again.verify(t, logVerifyCommand{Kept: []string{kept}, JSON: true}); code != exitBad || !strings.Contains(said, `"verified":false`) {
-			t.Errorf("%s: %d\n%s", what, code, said)
+			t.Errorf("%s: exit code %d, output:\n%s", what, code, said)
 		}
 		if after, err := os.ReadFile(kept); err != nil || !bytes.Equal(before, after) {
-			t.Errorf("%s: the kept checkpoint was overwritten: %v", what, err)
+			t.Errorf("%s: the kept checkpoint was overwritten: error %v", what, err)
 		}
 	}
 	for _, bad := range []logVerifyCommand{{Kept: []string{filepath.Join(dir, "nothing")}}, {Witness: []string{"nobody"}}} {
 		if said, code := log.verify(t, bad); code != exitUsage {
-			t.Errorf("%+v: %d\n%s", bad, code, said)
+			t.Errorf("%+v: exit code %d, output:\n%s", bad, code, said)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestWitnessesAreRequired(t *testing.T) {
 	log.grow(t, 0, 3)
 	a, b := anchortest.NewWitness("a.example", 1), anchortest.NewWitness("b.example", 2)
 	if said, code := log.verify(t, logVerifyCommand{Witness: []string{a.Key()}}); code != exitBad || !strings.Contains(said, `witness "a.example" has not cosigned the log at 3 leaves`) {
-		t.Errorf("%d\n%s", code, said)
+		t.Errorf("exit code %d, output:\n%s", code, said)
 	}
 	parsed, err := anchor.ParseWitness(a.Key())
 	if err == nil {
@@ -143,9 +143,9 @@ func TestWitnessesAreRequired(t *testing.T) {
 	}
 	log.grow(t, 3, 9)
 	if said, code := log.verify(t, logVerifyCommand{Witness: []string{a.Key()}}); code != exitGood || !strings.Contains(said, "PASS  witness a.example has cosigned 3 leaves at 20") {
-		t.Errorf("%d\n%s", code, said)
+		t.Errorf("exit code %d, output:\n%s", code, said)
 	}
 	if said, code := log.verify(t, logVerifyCommand{Witness: []string{a.Key(), b.Key()}}); code != exitBad || !strings.Contains(said, `witness "b.example" has not`) {
-		t.Errorf("%d\n%s", code, said)
+		t.Errorf("exit code %d, output:\n%s", code, said)
 	}
 }

@@ -42,7 +42,7 @@ func TestMigrateMakesStreams(t *testing.T) {
 	}
 	defer client.Close()
 	if report, err := client.Inspect(t.Context()); err != nil || report.Err() != nil {
-		t.Errorf("%v, %v", err, report.Err())
+		t.Errorf("error %v, report %v", err, report.Err())
 	}
 }
 

@@ -23,7 +23,7 @@ func TestJSONIsOneLineWithoutControls(t *testing.T) {
 	}
 	var back string
 	if err := json.Unmarshal([]byte(line), &back); err != nil || back != all.String() {
-		t.Errorf("read back as %q, %v", back, err)
+		t.Errorf("read back as %q, error %v", back, err)
 	}
 }
 

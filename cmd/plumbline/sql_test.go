@@ -46,7 +46,7 @@ feed",6364,+Inf,2026-01-02T03:04:05.0000006Z,[]
 			t.Fatal(err)
 		}
 		if alike(got.String()) != alike(want) {
-			t.Errorf("%s:\n%s\nwant\n%s", format, got.String(), want)
+			t.Errorf("%s: got\n%s\nwant\n%s", format, got.String(), want)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestSQLValues(t *testing.T) {
 		{"Array(Dynamic)", []any{held{"Int64", int64(5)}, held{"", nil}}, `[5,null]`},
 	} {
 		if got := string(jsonValue(shown(c.kind, c.value))); got != c.want {
-			t.Errorf("%s: %s, want %s", c.kind, got, c.want)
+			t.Errorf("%s: got %s, want %s", c.kind, got, c.want)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func TestOutputClause(t *testing.T) {
 		"SELECT (SELECT 1 FORMAT JSON)":                     "",
 	} {
 		if got := outputClause(query); got != want {
-			t.Errorf("%s: %q, want %q", query, got, want)
+			t.Errorf("%s: got %q, want %q", query, got, want)
 		}
 	}
 }
