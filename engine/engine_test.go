@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
@@ -17,21 +16,13 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
-	"go.uber.org/goleak"
 
 	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/engine/enginetest"
 )
 
-func TestMain(m *testing.M) {
-	code := enginetest.Run(m.Run)
-	if err := goleak.Find(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { enginetest.MainWithoutLeaks(m) }
 
 func open(dsn string) (driver.Conn, error) {
 	opts, err := clickhouse.ParseDSN(dsn)

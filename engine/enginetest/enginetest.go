@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/engine"
 )
@@ -43,6 +45,16 @@ func Run(run func() int) int {
 		return max(code, 1)
 	}
 	return code
+}
+
+// MainWithoutLeaks is Main, and fails if a goroutine is left after the tests.
+func MainWithoutLeaks(m *testing.M) {
+	code := Run(m.Run)
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
 }
 
 // Engine returns the engine of this test binary.

@@ -26,8 +26,9 @@ func Sharded() bool { return os.Getenv("PLUMBLINE_TEST_SHARDS") != "" }
 
 var shards struct {
 	sync.Mutex
-	dir     string
-	engines []*engine.Engine
+	dir      string
+	engines  []*engine.Engine
+	migrated bool
 }
 
 // Shards returns the two engines of this test binary. They are the shards of one cluster,
@@ -47,6 +48,25 @@ func Shards(t testing.TB) []*engine.Engine {
 		t.Fatal(err)
 	}
 	return shards.engines
+}
+
+// MigratedOnce returns the administrator's DSNs, one for each shard, of the database in which
+// services have privileges. The first call makes its tables with migrate. All tests share it.
+func MigratedOnce(t testing.TB, migrate func(ctx context.Context, adminDSN string) error) (dsns []string) {
+	t.Helper()
+	engines := Shards(t)
+	shards.Lock()
+	defer shards.Unlock()
+	for _, e := range engines {
+		if !shards.migrated {
+			if err := migrate(t.Context(), e.AdminDSN()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dsns = append(dsns, e.AdminDSN())
+	}
+	shards.migrated = true
+	return dsns
 }
 
 // NewShards starts engines like those of Shards, for one test; they stop when it ends.

@@ -162,7 +162,13 @@ func (l layout) steps() ([]*goose.Migration, error) {
 			return nil, err
 		}
 		steps[i] = goose.NewGoMigration(version, &goose.GoFunc{RunDB: func(ctx context.Context, db *sql.DB) error {
-			return execEach(ctx, db, statements)
+			ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clusterPins))
+			for _, statement := range statements {
+				if _, err := db.ExecContext(ctx, statement); err != nil {
+					return err
+				}
+			}
+			return nil
 		}}, nil)
 	}
 	return steps, nil
@@ -171,16 +177,6 @@ func (l layout) steps() ([]*goose.Migration, error) {
 // clusterPins are sent with the statements of a migration. With them, an answer means that every
 // server executed the statement.
 var clusterPins = clickhouse.Settings{"distributed_ddl_output_mode": "throw"}
-
-func execEach(ctx context.Context, db *sql.DB, statements []string) error {
-	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clusterPins))
-	for _, statement := range statements {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // plainName matches names that need no quotes in the statements for a cluster.
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"slices"
 	"time"
@@ -82,20 +81,11 @@ func parseDSN(dsn string) (*clickhouse.Options, error) {
 	o.DialTimeout = cmp.Or(o.DialTimeout, 10*time.Second)
 	if o.Compression == nil {
 		o.Compression = &clickhouse.Compression{Method: clickhouse.CompressionLZ4}
-		if !slices.ContainsFunc(o.Addr, remote) {
+		if !slices.ContainsFunc(o.Addr, func(address string) bool { return !transport.Loopback(address) }) {
 			o.Compression.Method = clickhouse.CompressionNone
 		}
 	}
 	return o, nil
-}
-
-// remote reports whether an address is not on loopback.
-func remote(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		host = address
-	}
-	return host != "localhost" && !net.ParseIP(host).IsLoopback()
 }
 
 // Parameters of a DSN, in addition to the driver's secure=true. Each one names a file in PEM.

@@ -94,7 +94,7 @@ func TestTLS13IsTheLeast(t *testing.T) {
 				"a migration": Migrate(t.Context(), encrypted), // it has nothing to do
 			} {
 				if (err == nil) != c.taken || err != nil && !strings.Contains(err.Error(), c.why) {
-					t.Errorf("%s: %v, want it taken: %v %s", who, err, c.taken, c.why)
+					t.Errorf("%s: %v, want it accepted: %v %s", who, err, c.taken, c.why)
 				}
 			}
 		})

@@ -54,7 +54,11 @@ var stopCodes = map[int32]string{
 // Classify returns how to handle an error of this package. An unknown error is Retry: a batch is
 // never given up because of an error code that this version does not know.
 func Classify(err error) Class {
-	if errors.Is(err, ErrDeployment) || driverRefuses(err) {
+	// The driver refuses to send a block if the columns of the live table are not those that this
+	// version writes.
+	_, otherBlock := errors.AsType[*proto.BlockError](err)
+	_, otherColumn := errors.AsType[*column.ColumnConverterError](err)
+	if otherBlock || otherColumn || errors.Is(err, ErrDeployment) {
 		return Stop
 	}
 	exception, ok := errors.AsType[*clickhouse.Exception](err)
@@ -71,14 +75,4 @@ func Classify(err error) Class {
 		return Stop
 	}
 	return Retry
-}
-
-// driverRefuses reports whether an error arose before anything was sent, because the columns of
-// the live table are not those that this version writes.
-func driverRefuses(err error) bool {
-	if _, ok := errors.AsType[*proto.BlockError](err); ok {
-		return true
-	}
-	_, ok := errors.AsType[*column.ColumnConverterError](err)
-	return ok
 }

@@ -2,22 +2,12 @@ package database
 
 import (
 	"context"
-	"os"
 	"testing"
-
-	"go.uber.org/goleak"
 
 	"github.com/plumbline/plumbline/engine/enginetest"
 )
 
-func TestMain(m *testing.M) {
-	code := enginetest.Run(m.Run)
-	if err := goleak.Find(); err != nil && code == 0 {
-		println(err.Error())
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { enginetest.MainWithoutLeaks(m) }
 
 // onShards makes open spread the tables over two shards: make shards.
 var onShards = enginetest.Sharded()

@@ -2,7 +2,6 @@ package database
 
 import (
 	"context"
-	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
@@ -201,22 +200,18 @@ func withMigrations(dsn string, tables layout, do func(*goose.Provider) error) e
 	if err != nil {
 		return err
 	}
+	files, settings := Migrations(), []goose.ProviderOption{goose.WithTableName(versionTable), goose.WithDisableGlobalRegistry(true)}
+	if tables.Name != "" {
+		steps, err := tables.steps()
+		if err != nil {
+			return err
+		}
+		files, settings = nil, append(settings, goose.WithGoMigrations(steps...))
+	}
 	db := clickhouse.OpenDB(options)
-	p, err := tables.provider(db)
+	p, err := goose.NewProvider(goose.DialectClickHouse, db, files, settings...)
 	if err == nil {
 		err = do(p)
 	}
 	return errors.Join(err, db.Close())
-}
-
-func (l layout) provider(db *sql.DB) (*goose.Provider, error) {
-	options := []goose.ProviderOption{goose.WithTableName(versionTable), goose.WithDisableGlobalRegistry(true)}
-	if l.Name == "" {
-		return goose.NewProvider(goose.DialectClickHouse, db, Migrations(), options...)
-	}
-	steps, err := l.steps()
-	if err != nil {
-		return nil, err
-	}
-	return goose.NewProvider(goose.DialectClickHouse, db, nil, append(options, goose.WithGoMigrations(steps...))...)
 }
