@@ -66,7 +66,7 @@ func TestAuthorize(t *testing.T) {
 		}
 	}
 	if _, err := keeper.Authorize(token, CardsWrite); !errors.Is(err, ErrScope) {
-		t.Errorf("foreign scope: %v, want ErrScope", err)
+		t.Errorf("another scope: %v, want ErrScope", err)
 	}
 	for _, wrong := range []string{"", token + " ", Hash(token)} {
 		grant, err := keeper.Authorize(wrong, TracesWrite)
@@ -121,7 +121,7 @@ func TestRefusedFiles(t *testing.T) {
 		case !strings.Contains(err.Error(), c.want):
 			t.Errorf("%s: %v, want it to say %q", name, err, c.want)
 		case strings.Contains(err.Error(), token), strings.Contains(err.Error(), Hash(token)):
-			t.Errorf("%s: the error tells the secret: %v", name, err)
+			t.Errorf("%s: the error contains the secret: %v", name, err)
 		}
 	}
 }

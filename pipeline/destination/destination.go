@@ -1,3 +1,14 @@
+// Package destination copies sealed bundles, and the files next to them, to places outside the
+// bundle directory.
+//
+// It owns the list of copies that are not made yet (package outbox), and the requirements on a
+// destination. It does not own the destinations: stream.Objects is the broker's object store,
+// package s3 a store that speaks S3.
+//
+// Invariants: the bundle directory is the evidence, and sealing never waits for a copy.
+// Everything that is sealed while a destination is configured gets there, after crashes and
+// outages, too; a new destination receives everything that was sealed before. Bytes that differ
+// from those sealed are not copied, and nothing at a destination is overwritten.
 package destination
 
 import (
@@ -92,7 +103,18 @@ func (c *Copier) Open(earlier iter.Seq2[string, error]) error {
 	if string(known) == c.To.Location() {
 		return nil
 	}
-	if err := c.addAll(earlier); err != nil {
+	var copies []Copy
+	for file, err := range earlier {
+		if err == nil {
+			if copies = append(copies, Copy{File: file}); len(copies) == together {
+				err, copies = c.Add(copies...), nil
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("list the earlier bundles for %s: %w", c.Name, err)
+		}
+	}
+	if err := c.Add(copies...); err != nil {
 		return fmt.Errorf("list the earlier bundles for %s: %w", c.Name, err)
 	}
 	return durable.WriteFile(path, []byte(c.To.Location()), 0o600)
@@ -106,22 +128,6 @@ func Forget(dir string) error {
 		return nil
 	}
 	return durable.Remove(path)
-}
-
-func (c *Copier) addAll(files iter.Seq2[string, error]) error {
-	var copies []Copy
-	for file, err := range files {
-		if err != nil {
-			return err
-		}
-		if copies = append(copies, Copy{File: file}); len(copies) == together {
-			if err := c.Add(copies...); err != nil {
-				return err
-			}
-			copies = nil
-		}
-	}
-	return c.Add(copies...)
 }
 
 // Add stores files durably in the list. A file may be added twice.

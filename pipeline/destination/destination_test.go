@@ -138,7 +138,7 @@ func TestFileIsCopiedAndRecorded(t *testing.T) {
 	c := await(t, f.recorded, "the record")
 	stop()
 	if c.SHA256 != digest("content") || c.Size != 7 || c.Delivered.IsZero() || f.objects["a/x.tar.gz"] != "content" {
-		t.Errorf("recorded is %+v, stored %v", c, f.objects)
+		t.Errorf("recorded %+v, stored %v", c, f.objects)
 	}
 }
 
@@ -162,11 +162,11 @@ func TestChangedAndMissingFilesAreNotCopied(t *testing.T) {
 	}
 	stop()
 	if c.File != "good" || len(f.objects) != 2 || f.objects["taken"] != "other" {
-		t.Errorf("recorded is %+v, stored %v", c, f.objects)
+		t.Errorf("recorded %+v, stored %v", c, f.objects)
 	}
 	for _, want := range []string{"changed was changed since it was sealed", "gone: no such file", digest("other")} {
 		if !strings.Contains(f.log.String(), want) {
-			t.Errorf("the log does not say %q:\n%s", want, &f.log)
+			t.Errorf("the log does not contain %q:\n%s", want, &f.log)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func TestFailedRecordIsRetried(t *testing.T) {
 	f.recording = nil
 	f.open(t, root)
 	if f.waiting != 1 {
-		t.Errorf("%d wait", f.waiting)
+		t.Errorf("%d copies wait", f.waiting)
 	}
 	stop = f.run(t)
 	await(t, f.recorded, "the record")
@@ -214,7 +214,7 @@ func TestEarlierFilesAreListedOnce(t *testing.T) {
 		}
 		f.open(t, root, earlier...)
 		if f.waiting != step.waiting {
-			t.Errorf("%d wait, want %d", f.waiting, step.waiting)
+			t.Errorf("%d copies wait, want %d", f.waiting, step.waiting)
 		}
 	}
 }
@@ -241,7 +241,7 @@ func TestManyEarlierFiles(t *testing.T) {
 	}
 	f.open(t, root, many...)
 	if lists, err := filepath.Glob(filepath.Join(root, "copies", "*.waiting")); err != nil || len(lists) != 3 || f.waiting != len(many) {
-		t.Errorf("%d wait in %d lists, %v", f.waiting, len(lists), err)
+		t.Errorf("%d copies wait in %d lists, %v", f.waiting, len(lists), err)
 	}
 	f.location = "there"
 	f.To = f.place

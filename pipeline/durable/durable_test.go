@@ -98,7 +98,7 @@ func TestRenameAcrossDirectories(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(from); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("old name: %v, want not there", err)
+		t.Errorf("old name: %v, want that it does not exist", err)
 	}
 	if _, err := os.Stat(to); err != nil {
 		t.Errorf("new name: %v", err)
@@ -116,10 +116,10 @@ func TestMkdirAllRefusesAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := durable.MkdirAll(path, 0o755); err == nil {
-		t.Error("made a directory over a file")
+		t.Error("a directory replaced a file")
 	}
 	if err := durable.MkdirAll(filepath.Join(path, "below"), 0o755); err == nil {
-		t.Error("made a directory below a file")
+		t.Error("a directory was created below a file")
 	}
 }
 
@@ -205,16 +205,16 @@ func TestLockIsReleasedWhenItsProcessEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := out.Read(make([]byte, 16)); err != nil {
-		t.Fatalf("the holder said nothing: %v", err)
+		t.Fatalf("the holder printed nothing: %v", err)
 	}
 	if _, err := durable.Acquire(path, "too early"); !errors.Is(err, durable.ErrLocked) {
-		t.Errorf("while it lives: %v, want ErrLocked", err)
+		t.Errorf("while the holder runs: %v, want ErrLocked", err)
 	}
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if err := child.Wait(); err == nil {
-		t.Error("the killed process ended well")
+		t.Error("the killed process ended without an error")
 	}
 	lock, err := durable.Acquire(path, "after the kill")
 	if err != nil {

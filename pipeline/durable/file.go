@@ -2,8 +2,11 @@ package durable
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -28,6 +31,20 @@ func WriteFile(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
+// Create is WriteFile for a file that must not exist. A link, unlike a rename, fails where the name
+// is taken. The error then wraps fs.ErrExist.
+func Create(path string, data []byte, mode fs.FileMode) (err error) {
+	staged, err := stage(path, data, mode)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(staged)) }()
+	if err := os.Link(staged, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
 // Blank reports whether data is what a loss of power leaves of a file that was written and never
 // synced: nothing, or only zero bytes.
 func Blank(data []byte) bool { return len(bytes.Trim(data, "\x00")) == 0 }
@@ -38,10 +55,20 @@ func stage(path string, data []byte, mode fs.FileMode) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := fill(file, data, mode); err != nil {
+	if err := errors.Join(fill(file, data, mode), file.Close()); err != nil {
 		return "", errors.Join(err, removeIfThere(file.Name()))
 	}
 	return file.Name(), nil
+}
+
+func fill(file *os.File, data []byte, mode fs.FileMode) error {
+	if _, err := file.Write(data); err != nil {
+		return err
+	}
+	if err := file.Chmod(mode); err != nil {
+		return err
+	}
+	return file.Sync()
 }
 
 // RemoveStaged removes what WriteFile of path left behind in a process that was killed. Nobody
@@ -61,18 +88,6 @@ func RemoveStaged(path string) error {
 		return fmt.Errorf("remove the unfinished files of %s: %w", path, err)
 	}
 	return nil
-}
-
-// fill writes, syncs and closes file.
-func fill(file *os.File, data []byte, mode fs.FileMode) error {
-	_, err := file.Write(data)
-	if err == nil {
-		err = file.Chmod(mode)
-	}
-	if err == nil {
-		err = file.Sync()
-	}
-	return errors.Join(err, file.Close())
 }
 
 // Rename moves a file, which the caller has synced, and syncs the directories of both names:
@@ -164,4 +179,61 @@ func Space(dir string) (free, whole int64, err error) {
 	}
 	block := int64(s.Bsize)                                      // of other types on other systems
 	return int64(s.Bavail) * block, int64(s.Blocks) * block, nil // numbers of blocks
+}
+
+// OpenPlain opens a plain file for reading. It refuses a device, pipe or socket, which could
+// block or never end. Opening one does not block either.
+func OpenPlain(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("open %s: not a plain file", path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// ReadPlain reads a whole plain file of at most `most` bytes.
+func ReadPlain(path string, most int64) ([]byte, error) {
+	file, err := OpenPlain(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("longer than %d bytes", most)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return text, nil
+}
+
+// maxReadable is how many bytes of the original text SafeName keeps.
+const maxReadable = 48
+
+// SafeName makes a file name from any text: a readable beginning (letters, digits, "_" and "-";
+// everything else becomes "_"), "-", and 16 hexadecimal digits of the text's SHA-256, which
+// distinguish texts that look alike. The name never contains a dot or a slash and never begins
+// with "-". It cannot be reversed, so a record must contain the text itself.
+func SafeName(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	readable := strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '-':
+			return r
+		}
+		return '_'
+	}, text[:min(len(text), maxReadable)])
+	readable = strings.TrimLeft(readable, "-")
+	if readable == "" {
+		readable = "_"
+	}
+	return readable + "-" + hex.EncodeToString(sum[:8])
 }

@@ -31,7 +31,15 @@ func Acquire(path, holder string) (*Lock, error) {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
 	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(lockError(path, err), file.Close())
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
+		}
+		by := "holder unknown"
+		if text, readErr := os.ReadFile(path); readErr == nil && len(text) > 0 {
+			by = strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", ", ")
+		}
+		err = fmt.Errorf("%s is %w (%s): stop that process, or use another directory", filepath.Dir(path), ErrLocked, by)
+		return nil, errors.Join(err, file.Close())
 	}
 	if holder == "" {
 		return &Lock{file: file}, nil
@@ -65,17 +73,6 @@ func Await(ctx context.Context, path, holder string) (*Lock, error) {
 			return nil, fmt.Errorf("%w (%w)", err, ctx.Err())
 		}
 	}
-}
-
-func lockError(path string, err error) error {
-	if !errors.Is(err, unix.EWOULDBLOCK) {
-		return fmt.Errorf("lock %s: %w", path, err)
-	}
-	holder := "holder unknown"
-	if text, readErr := os.ReadFile(path); readErr == nil && len(text) > 0 {
-		holder = strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", ", ")
-	}
-	return fmt.Errorf("%s is %w (%s): stop that process, or use another directory", filepath.Dir(path), ErrLocked, holder)
 }
 
 // Release releases the lock.

@@ -42,7 +42,7 @@ func TestSyncedFilesSurviveALossOfPower(t *testing.T) {
 	}
 	for name, want := range map[string]bool{"a/b": true, "removed": false, "moved": false, "renamed and not synced": false} {
 		if _, err := os.Stat(at(name)); (err == nil) != want {
-			t.Errorf("%s: %v; want it there: %v", name, err, want)
+			t.Errorf("%s: %v; want it to exist: %v", name, err, want)
 		}
 	}
 	if got, err := os.ReadFile(at("not synced")); err != nil || !durable.Blank(got) {

@@ -1,3 +1,14 @@
+// Package events defines what services write to the operator's ledger: for each kind of event the
+// type of its entry (message-integrity RFC, section 3.1), its data and its id.
+//
+// It is a package of its own, apart from opledger, because ingest, keys and the tool write such
+// events without linking the clients of the broker and the database, as opledger does.
+//
+// It owns these formats; docs/LEDGER.md lists them for readers. It does not own how an event
+// reaches the ledger (pipeline/stream) or how it is chained (pipeline/opledger).
+//
+// Invariants: the same event has the same id, so it is stored once when it is published again
+// within the broker's duplicate window; no event is larger than the broker's largest message.
 package events
 
 import (
@@ -31,7 +42,6 @@ type Boot struct {
 	Version   string    `json:"version"`
 }
 
-// Event returns the BOOT event.
 func (b Boot) Event() (ledger.Event, error) {
 	b.StartedAt = b.StartedAt.UTC()
 	return event(ledger.Boot, b.Service+"."+b.StartedAt.Format(time.RFC3339Nano), b)
@@ -46,7 +56,6 @@ type Claim struct {
 	SHA256    string `json:"sha256"` // of the .tar.gz
 }
 
-// Event returns the CLAIM event.
 func (c Claim) Event() (ledger.Event, error) { return event(ledger.Claim, c.SHA256, c.Shown()) }
 
 // Shown returns the claim in the form that the public ledger holds: without the secrets that an
@@ -64,7 +73,6 @@ type Decisions struct {
 	SHA256 []schema.Digest `json:"sha256"` // of each decision's record
 }
 
-// Event returns the VERIFY event.
 func (d Decisions) Event() (ledger.Event, error) {
 	d.Kind, d.Count = KindDecisions, len(d.SHA256)
 	return verify(d)
@@ -85,7 +93,6 @@ type Alert struct {
 	SHA256   schema.Digest `json:"sha256"` // of its bytes
 }
 
-// Event returns the VERIFY event.
 func (f Findings) Event() (ledger.Event, error) {
 	f.Kind, f.Count, f.Stream = KindFindings, len(f.Alerts), f.Stream.UTC()
 	return verify(f)
@@ -101,7 +108,6 @@ type SelfCheck struct {
 	SHA256     schema.Digest `json:"sha256"` // of the report as printed with --json
 }
 
-// Event returns the VERIFY event.
 func (c SelfCheck) Event() (ledger.Event, error) {
 	c.Kind, c.StartedAt, c.FinishedAt = KindSelfCheck, c.StartedAt.UTC(), c.FinishedAt.UTC()
 	return verify(c)
@@ -110,7 +116,6 @@ func (c SelfCheck) Event() (ledger.Event, error) {
 // Retract is a card that was revoked.
 type Retract struct{ schema.Revocation }
 
-// Event returns the RETRACT event.
 func (r Retract) Event() (ledger.Event, error) {
 	r.Reason, _ = redact.AllRules.Text(r.Reason)
 	return event(ledger.Retract, "card."+subject.Token(r.CardID), r.Revocation)
@@ -124,7 +129,6 @@ type SigningKey struct {
 	PublicKey string `json:"public_key"` // 64 hexadecimal digits
 }
 
-// Event returns the META event.
 func (k SigningKey) Event() (ledger.Event, error) {
 	k.Kind = KindSigningKey
 	return event(ledger.Meta, "key."+k.Purpose+"."+k.KeyID, k)
@@ -153,7 +157,6 @@ func (h LogHead) Checkpoint() (*anchor.Checkpoint, error) {
 	return &anchor.Checkpoint{Origin: h.Origin, Size: h.Size, Root: root}, nil
 }
 
-// Event returns the META event.
 func (h LogHead) Event() (ledger.Event, error) {
 	h.Kind = KindLogHead
 	e, err := event(ledger.Meta, "", h)

@@ -1,21 +1,22 @@
 // Package keyfile reads and creates the files that hold Ed25519 signing keys (draft-stone-aivs-00
 // section 4.2): exactly the 32 raw bytes of the private key, mode 0600.
 //
-// It owns the file's format and its protection; it does not know what a key is used for.
+// It owns the file's format and its protection; it does not know what a key is used for. Package
+// durable writes the file.
+//
 // Invariants: a key that others can read is never loaded; an existing file is never overwritten;
 // a file appears whole or not at all. No error contains a byte of a key.
 package keyfile
 
 import (
-	"bytes"
 	"crypto/ed25519"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"syscall"
+
+	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
 // mode is the only permission mode of a key file.
@@ -43,7 +44,7 @@ func Load(path string) (ed25519.PrivateKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load key: %w", err)
 	}
-	if len(bytes.Trim(seed, "\x00")) == 0 {
+	if durable.Blank(seed) {
 		return nil, fmt.Errorf("load key %s: the file is empty or contains only zero bytes, probably after a loss of power: restore it from a backup; "+
 			"if nothing was signed with it, remove it", path)
 	}
@@ -59,44 +60,8 @@ func Create(path string) (ed25519.PrivateKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create key: %w", err)
 	}
-	if err := place(path, key.Seed()); err != nil {
+	if err := durable.Create(path, key.Seed(), mode); err != nil {
 		return nil, fmt.Errorf("create key %s: %w", path, err)
 	}
 	return key, nil
-}
-
-// place writes the bytes to a temporary file in the same directory and gives it the final name
-// once they are on disk. A link, unlike a rename, fails where the name is taken.
-func place(path string, seed []byte) (err error) {
-	directory := filepath.Dir(path)
-	file, err := os.CreateTemp(directory, ".key-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.Remove(file.Name())) }()
-	if err := errors.Join(write(file, seed), file.Close()); err != nil {
-		return err
-	}
-	if err := os.Link(file.Name(), path); err != nil {
-		return err
-	}
-	return syncDirectory(directory)
-}
-
-func write(file *os.File, seed []byte) error {
-	if _, err := file.Write(seed); err != nil {
-		return err
-	}
-	if err := file.Chmod(mode); err != nil {
-		return err
-	}
-	return file.Sync()
-}
-
-func syncDirectory(path string) error {
-	directory, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(directory.Sync(), directory.Close())
 }

@@ -76,27 +76,3 @@ func TestLoadRefuses(t *testing.T) {
 		}
 	}
 }
-
-// Create returns an error if the key cannot be written or synced: the key may not be on disk.
-func TestKeysReachTheDisk(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x")
-	if err := os.WriteFile(path, nil, mode); err != nil {
-		t.Fatal(err)
-	}
-	readOnly, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, pipe, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, file := range map[string]*os.File{"a file that cannot be written": readOnly, "a pipe, which has no disk": pipe} {
-		if err := write(file, make([]byte, 32)); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-	if err := syncDirectory(os.DevNull); err == nil {
-		t.Error("a directory that has no disk: no error")
-	}
-}

@@ -32,7 +32,7 @@ func TestAckFloorIsReadBeforeTheStates(t *testing.T) {
 	floor, states, err := walk.Verified(t.Context(), broker, stream.Receipts, stream.Traces)
 	want := []string{stream.Traces + "/" + stream.VerifierConsumer, stream.Receipts, stream.Traces}
 	if err != nil || !slices.Equal(broker.questions, want) {
-		t.Errorf("asked %q, want %q; error %v", broker.questions, want, err)
+		t.Errorf("requests %q, want %q; error %v", broker.questions, want, err)
 	}
 	if floor != 1 || len(states) != 2 || states[0].LastSequence != 2 || states[1].LastSequence != 3 {
 		t.Errorf("floor %d, states %+v", floor, states)

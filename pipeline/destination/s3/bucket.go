@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/hex"
@@ -105,26 +106,17 @@ func (b *Bucket) find(ctx context.Context, key, sha256 string, size int64) (bool
 	if err != nil {
 		return false, b.fault("look for "+key, err)
 	}
-	if has := digestOf(&info); has != sha256 || info.Size != size {
+	has := cmp.Or(info.UserMetadata[digestKey], "unknown") // its writer set the metadata
+	// The store's own checksum is better. That of a multipart object has a suffix.
+	if sum, err := base64.StdEncoding.DecodeString(info.ChecksumSHA256); err == nil && len(sum) > 0 {
+		has = hex.EncodeToString(sum)
+	}
+	if has != sha256 || info.Size != size {
 		return false, fmt.Errorf("%s: %s: %w", b.location, key, destination.Taken(has, sha256))
 	}
 	return true, nil
 }
 
-// digestOf returns the SHA-256 of an object: the store's own checksum, otherwise the metadata
-// that its writer set.
-func digestOf(info *minio.ObjectInfo) string {
-	sum, err := base64.StdEncoding.DecodeString(info.ChecksumSHA256) // the checksum of a multipart object has a suffix
-	if err == nil && len(sum) > 0 {
-		return hex.EncodeToString(sum)
-	}
-	if digest := info.UserMetadata[digestKey]; digest != "" {
-		return digest
-	}
-	return "unknown"
-}
-
-// put stores an object if the name is free.
 func (b *Bucket) put(ctx context.Context, key, sha256 string, content io.ReadSeeker, size int64) error {
 	sum, err := hex.DecodeString(sha256)
 	if err != nil {
@@ -160,7 +152,11 @@ func (b *Bucket) fault(doing string, err error) error {
 	switch code {
 	case minio.AccessDenied, "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken":
 		b.secrets.Expire() // the file may have new credentials by now
-		hint = ": the store does not accept " + b.source() + ", or they lack s3:ListBucket, s3:GetObject or s3:PutObject on this bucket"
+		source := "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+		if b.cfg.CredentialsFile != "" {
+			source = fmt.Sprintf("%s [%s]", b.cfg.CredentialsFile, b.cfg.Profile)
+		}
+		hint = ": the store does not accept the credentials in " + source + ", or they lack s3:ListBucket, s3:GetObject or s3:PutObject on this bucket"
 	case minio.NoSuchBucket:
 		hint = ": create the bucket, or set s3_create_bucket"
 	case minio.AuthorizationHeaderMalformed, minio.InvalidRegion, "PermanentRedirect", "IllegalLocationConstraintException":
@@ -173,11 +169,4 @@ func (b *Bucket) fault(doing string, err error) error {
 		return fmt.Errorf("%s: %s: %w%s", b.location, doing, err, hint)
 	}
 	return fmt.Errorf("%s: %s: %s: %w%s", b.location, doing, code, err, hint)
-}
-
-func (b *Bucket) source() string {
-	if b.cfg.CredentialsFile != "" {
-		return fmt.Sprintf("the credentials in %s [%s]", b.cfg.CredentialsFile, b.cfg.Profile)
-	}
-	return "the credentials in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 }

@@ -114,11 +114,11 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 	missing.CreateBucket = true
 	if err := open(t, missing).Ready(t.Context()); err != nil {
-		t.Errorf("the bucket is not made: %v", err)
+		t.Errorf("the bucket is not created: %v", err)
 	}
 	missing.CreateBucket = false
 	if err := open(t, missing).Ready(t.Context()); err != nil {
-		t.Errorf("the bucket was not made: %v", err)
+		t.Errorf("the bucket was not created: %v", err)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestCredentialsAreReadAgain(t *testing.T) {
 	cfg := s3test.Config(t, s.Address, "wrong")
 	b := open(t, cfg)
 	if err := b.Ready(t.Context()); err == nil {
-		t.Fatal("the wrong secret is taken")
+		t.Fatal("the wrong secret is accepted")
 	}
 	right, err := os.ReadFile(s3test.Config(t, s.Address, s3test.Secret).CredentialsFile)
 	if err == nil {
@@ -186,7 +186,7 @@ func TestLostAnswer(t *testing.T) {
 		pass.ServeHTTP(w, r)
 	}))
 	if err := deliver(t.Context(), b, "x", "content"); err == nil {
-		t.Fatal("an answer that was lost is none")
+		t.Fatal("no error, although the answer was lost")
 	}
 	holds(t, s, "x", "content")
 	if err := deliver(t.Context(), b, "x", "content"); err != nil || puts.Load() != 1 {

@@ -85,7 +85,7 @@ func TestMissingCredentials(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
 	cfg := s3.Config{Endpoint: "https://s3.example.com", Bucket: "bundles", Region: "r", CAFile: junk}
 	if _, err := s3.Open(&cfg); !errors.Is(err, config.ErrUsage) || !strings.Contains(fmt.Sprint(err), "s3_ca_file") {
-		t.Errorf("%v, want the file of authorities refused", err)
+		t.Errorf("%v, want the file of authorities to be refused", err)
 	}
 	cfg.CAFile = ""
 	b, err := s3.Open(&cfg)

@@ -193,12 +193,9 @@ func (d *Disk) mount() {
 	d.run("mount", "-o", mountOptions, d.image, d.Dir)
 }
 
-// run runs a tool and returns its output.
-func (d *Disk) run(name string, args ...string) string {
+func (d *Disk) run(name string, args ...string) {
 	d.t.Helper()
-	output, err := exec.Command(name, args...).CombinedOutput()
-	if err != nil {
+	if output, err := exec.Command(name, args...).CombinedOutput(); err != nil {
 		d.t.Fatalf("%s %s: %v: %s", name, strings.Join(args, " "), err, output)
 	}
-	return strings.TrimSpace(string(output))
 }

@@ -53,7 +53,11 @@ func Stopped(t testing.TB) *Server {
 	if path == "" {
 		t.Skip("there is no S3 server: make s3 builds one and sets " + binary)
 	}
-	s := &Server{t: t, path: path, dir: t.TempDir(), Address: freeAddress(t)}
+	port, err := child.FreePort("127.0.0.1", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{t: t, path: path, dir: t.TempDir(), Address: fmt.Sprintf("127.0.0.1:%d", port)}
 	for _, dir := range []string{"meta", filepath.Join("objects", Bucket)} {
 		if err := os.MkdirAll(filepath.Join(s.dir, dir), 0o750); err != nil {
 			t.Fatal(err)
@@ -61,16 +65,6 @@ func Stopped(t testing.TB) *Server {
 	}
 	t.Cleanup(s.Kill)
 	return s
-}
-
-// freeAddress returns an address that no process listens on.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	port, err := child.FreePort("127.0.0.1", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
 // Start starts a server that is not running, and waits until it answers.
