@@ -1,6 +1,7 @@
 package brokertest
 
 import (
+	"bytes"
 	"net"
 	"net/url"
 	"sync"
@@ -9,7 +10,7 @@ import (
 
 // Wire is a proxy between one client and a broker. A frozen wire makes the client look like a
 // stopped process; a cut wire makes it look like a process that was killed or has lost its
-// network.
+// network; an expelled client takes itself for one that violated the protocol.
 type Wire struct {
 	t        testing.TB
 	broker   *url.URL
@@ -17,9 +18,10 @@ type Wire struct {
 	gate     sync.RWMutex // locked while the wire is frozen
 	running  sync.WaitGroup
 
-	mu   sync.Mutex
-	cut  bool
-	ends []net.Conn
+	mu     sync.Mutex
+	cut    bool
+	expels bool
+	ends   []net.Conn
 }
 
 // NewWire makes a wire to the broker at an address. It is closed when the test ends.
@@ -61,10 +63,23 @@ func (w *Wire) Cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cut = true
+	w.closeEnds()
+}
+
+func (w *Wire) closeEnds() {
 	for _, end := range w.ends {
 		_ = end.Close()
 	}
 	w.ends = nil
+}
+
+// Expel closes the client's connections, and answers every new one with an error that ends it for
+// good. A real broker does so only if the client violates the protocol.
+func (w *Wire) Expel() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.expels = true
+	w.closeEnds()
 }
 
 // Mend allows the client to connect again.
@@ -97,12 +112,14 @@ func (w *Wire) connect(client net.Conn) {
 		return
 	}
 	w.ends = append(w.ends, client, server)
-	w.running.Go(func() { w.relay(client, server) })
-	w.running.Go(func() { w.relay(server, client) })
+	expels := w.expels
+	w.running.Go(func() { w.relay(client, server, false) })
+	w.running.Go(func() { w.relay(server, client, expels) })
 }
 
-// relay copies data from one end to the other, and closes both when either ends.
-func (w *Wire) relay(from, to net.Conn) {
+// relay copies data from one end to the other, and closes both when either ends. If it expels the
+// client, an error follows the PONG that ends the broker's greeting.
+func (w *Wire) relay(from, to net.Conn, expels bool) {
 	defer func() { _, _ = from.Close(), to.Close() }()
 	chunk := make([]byte, 32<<10)
 	for {
@@ -112,6 +129,9 @@ func (w *Wire) relay(from, to net.Conn) {
 		}
 		w.gate.RLock()
 		_, err = to.Write(chunk[:n])
+		if err == nil && expels && bytes.HasSuffix(chunk[:n], []byte("PONG\r\n")) {
+			_, err = to.Write([]byte("-ERR 'Maximum Control Line Exceeded'\r\n"))
+		}
 		w.gate.RUnlock()
 		if err != nil {
 			return

@@ -2,11 +2,17 @@ package pipelinetest
 
 import (
 	"context"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/service"
 )
+
+// Serve runs a stage with the given settings until its context ends.
+type Serve func(context.Context, config.Common, config.ClickHouse, *service.Env) error
 
 // OpensOncePeersAreBack runs a stage whose broker and database become unavailable right after the
 // stage has connected to them. It checks that the stage is ready when both are back. The stage
@@ -61,4 +67,25 @@ func Retries(t testing.TB, env *service.Env, operation string) (n float64) {
 		}
 	}
 	return n
+}
+
+// EndsWhenExpelled runs a stage. It checks that the stage ends with an error that names the cause
+// when the broker has closed its connection permanently.
+func (r *Rig) EndsWhenExpelled(t testing.TB, serve Serve) {
+	t.Helper()
+	broker := brokertest.NewWire(t, r.Broker.URL())
+	common, env, ended := r.Common(), Env(t, "expelled"), make(chan error, 1)
+	common.NATS.URL = broker.URL()
+	env.DrainBudget = time.Second // without a connection nothing can be finished
+	go func() { ended <- serve(t.Context(), common, r.ClickHouse(), env) }()
+	Await(t, "the stage", func() bool { return env.Health.Reported().Ready })
+	broker.Expel()
+	select {
+	case err := <-ended:
+		if err == nil || !strings.Contains(err.Error(), "closed the connection") {
+			t.Errorf("the stage ended with %v", err)
+		}
+	case <-time.After(patience):
+		t.Error("the stage continues without a connection")
+	}
 }

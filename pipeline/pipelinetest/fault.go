@@ -29,7 +29,11 @@ func (f *Fault) Met() bool {
 
 // Around runs a step under the fault.
 func (f *Fault) Around(step string, do func() error) error {
-	if !f.strikes(step) {
+	f.mu.Lock()
+	strikes := step == f.Step && !f.hit
+	f.hit = f.hit || strikes
+	f.mu.Unlock()
+	if !strikes {
 		return do()
 	}
 	if f.Applied {
@@ -41,14 +45,4 @@ func (f *Fault) Around(step string, do func() error) error {
 		f.Crash()
 	}
 	return ErrInjected
-}
-
-func (f *Fault) strikes(step string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if step != f.Step || f.hit {
-		return false
-	}
-	f.hit = true
-	return true
 }

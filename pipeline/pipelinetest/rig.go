@@ -69,20 +69,7 @@ func NewCluster(t testing.TB, nodes int) (*Rig, *brokertest.Cluster) {
 
 func (r *Rig) open(t testing.TB) {
 	t.Helper()
-	r.migrate(t)
-	r.Store = openStore(t, store.Config{DSN: r.DSN, Stage: "test", Cluster: r.cluster})
-	var err error
-	if r.Client, err = stream.Connect(t.Context(), r.nats); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { closed(t, r.Client.Close) })
-	EnsureTopology(t, r.Client)
-}
-
-// migrate creates a new database: on one server, or on two shards (make shards).
-func (r *Rig) migrate(t testing.TB) {
-	t.Helper()
-	var dsns []string
+	var dsns []string // of a new database: on one server, or on two shards (make shards)
 	if enginetest.Sharded() {
 		r.cluster = enginetest.Cluster
 		dsns = enginetest.MigratedShards(t, database.Cluster{Name: r.cluster, WithoutKeeper: true}.Migrate)
@@ -93,6 +80,13 @@ func (r *Rig) migrate(t testing.TB) {
 	for _, dsn := range dsns {
 		r.servers = append(r.servers, openStore(t, store.Config{DSN: dsn + "?" + changed, Stage: "test", Cluster: r.cluster}))
 	}
+	r.Store = openStore(t, store.Config{DSN: r.DSN, Stage: "test", Cluster: r.cluster})
+	var err error
+	if r.Client, err = stream.Connect(t.Context(), r.nats); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closed(t, r.Client.Close) })
+	EnsureTopology(t, r.Client)
 }
 
 func openStore(t testing.TB, cfg store.Config) *store.Store {
@@ -251,22 +245,17 @@ func (r *Rig) Exec(t testing.TB, format string, args ...any) {
 		statement, servers = rowsHead.ReplaceAllString(statement, "${1} ${2}_local${3}"), r.servers
 	}
 	for _, server := range servers {
-		exec(t, server, statement)
-	}
-}
-
-func exec(t testing.TB, server *store.Store, statement string) {
-	t.Helper()
-	result, err := server.Query(t.Context(), statement)
-	if errors.Is(err, io.EOF) {
-		return // the statement has no result
-	}
-	if err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
-	for _, err := range result.Rows {
+		result, err := server.Query(t.Context(), statement)
+		if errors.Is(err, io.EOF) {
+			continue // the statement has no result
+		}
 		if err != nil {
 			t.Fatalf("%s: %v", statement, err)
+		}
+		for _, err := range result.Rows {
+			if err != nil {
+				t.Fatalf("%s: %v", statement, err)
+			}
 		}
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Broker is the broker as a process publishes to it and queries it, like stream.Client.
+// Broker is the broker as a process publishes to it and queries it. The methods are those of
+// stream.Client.
 type Broker struct {
 	process   *Process
 	consumers map[string]*Consumer
@@ -28,7 +29,6 @@ func (p *Process) Broker(consumers ...*Consumer) *Broker {
 	return b
 }
 
-// publish stores messages in a stream.
 func (b *Broker) publish(ctx context.Context, name, to string, messages []Stored) error {
 	s := b.process.world.Stream(to)
 	return EachOf(ctx, b.process, Operation{Name: name}, messages, func(m *Stored) string { return m.ID }, func(m *Stored) error {
@@ -37,7 +37,6 @@ func (b *Broker) publish(ctx context.Context, name, to string, messages []Stored
 	})
 }
 
-// PublishAlerts simulates stream.Client.PublishAlerts.
 func (b *Broker) PublishAlerts(ctx context.Context, alerts []wire.Alert) error {
 	messages := make([]Stored, len(alerts))
 	for i, a := range alerts {
@@ -46,7 +45,6 @@ func (b *Broker) PublishAlerts(ctx context.Context, alerts []wire.Alert) error {
 	return b.publish(ctx, "publish alerts", stream.Alerts, messages)
 }
 
-// PublishReceipts simulates stream.Client.PublishReceipts.
 func (b *Broker) PublishReceipts(ctx context.Context, byPartition [][]schema.Receipt) error {
 	var messages []Stored
 	for partition, receipts := range byPartition {
@@ -81,7 +79,6 @@ func (b *Broker) DeadLetter(ctx context.Context, d wire.DeadLetter) error {
 	return b.publish(ctx, "publish dead letters", stream.DeadLetters, []Stored{letter})
 }
 
-// AppendLedger simulates stream.Client.AppendLedger.
 func (b *Broker) AppendLedger(ctx context.Context, list ...ledger.Event) error {
 	messages := make([]Stored, len(list))
 	for i, e := range list {
@@ -93,7 +90,6 @@ func (b *Broker) AppendLedger(ctx context.Context, list ...ledger.Event) error {
 // AnnounceBundle simulates stream.Client.AnnounceBundle. Nobody listens.
 func (b *Broker) AnnounceBundle([]byte) error { return nil }
 
-// StreamState simulates stream.Client.StreamState.
 func (b *Broker) StreamState(ctx context.Context, name string) (state stream.State, err error) {
 	s := b.process.world.Stream(name)
 	err = b.process.Do(ctx, Operation{Name: "state of", Key: name}, func() error {
@@ -103,7 +99,6 @@ func (b *Broker) StreamState(ctx context.Context, name string) (state stream.Sta
 	return state, err
 }
 
-// ConsumerProgress simulates stream.Client.ConsumerProgress.
 func (b *Broker) ConsumerProgress(ctx context.Context, _, consumer string) (progress stream.Progress, err error) {
 	err = b.process.Do(ctx, Operation{Name: "progress of", Key: consumer}, func() error {
 		progress = b.consumers[consumer].Progress()
@@ -112,7 +107,6 @@ func (b *Broker) ConsumerProgress(ctx context.Context, _, consumer string) (prog
 	return progress, err
 }
 
-// Trace simulates stream.Client.Trace.
 func (b *Broker) Trace(ctx context.Context, sequence uint64) (data []byte, err error) {
 	s := b.process.world.Stream(stream.Traces)
 	err = b.process.Do(ctx, Operation{Name: "get trace", Key: strconv.FormatUint(sequence, 10)}, func() error {

@@ -20,7 +20,6 @@ type Bucket struct {
 	changed chan struct{} // closed when something was written
 }
 
-// write is one revision of a key.
 type write struct {
 	key   string
 	value []byte
@@ -81,7 +80,8 @@ func (b *Bucket) swap(key string, value []byte, last uint64) (revision uint64, e
 	return b.put(key, value), nil
 }
 
-// Keys are the keys of a bucket as a process reads and writes them (stream.Bucket).
+// Keys are the keys of a bucket as a process reads and writes them. The methods are those of
+// stream.Bucket.
 type Keys struct {
 	process *Process
 	bucket  *Bucket
@@ -105,7 +105,6 @@ func (k *Keys) Get(ctx context.Context, key string) (value []byte, revision uint
 	})
 }
 
-// GetNewest simulates stream.Bucket.GetNewest.
 func (k *Keys) GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error) {
 	return k.get(ctx, key, func() uint64 { return k.bucket.newest[key] })
 }
@@ -122,7 +121,6 @@ func (k *Keys) get(ctx context.Context, key string, known func() uint64) (value 
 	return value, revision, err
 }
 
-// Create simulates stream.Bucket.Create.
 func (k *Keys) Create(ctx context.Context, key string, value []byte) (revision uint64, err error) {
 	err = k.process.Do(ctx, Operation{Name: "create " + k.bucket.Name, Key: key}, func() (err error) {
 		revision, err = k.bucket.swap(key, value, 0)
@@ -131,7 +129,6 @@ func (k *Keys) Create(ctx context.Context, key string, value []byte) (revision u
 	return revision, err
 }
 
-// Put simulates stream.Bucket.Put.
 func (k *Keys) Put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
 	err = k.process.Do(ctx, Operation{Name: "put " + k.bucket.Name, Key: key}, func() error {
 		revision = k.bucket.put(key, value)
@@ -140,7 +137,6 @@ func (k *Keys) Put(ctx context.Context, key string, value []byte) (revision uint
 	return revision, err
 }
 
-// WriteAll simulates stream.Bucket.WriteAll.
 func (k *Keys) WriteAll(ctx context.Context, writes []stream.Write) (revisions []uint64, err error) {
 	revisions = make([]uint64, len(writes))
 	order := sorted(len(writes), func(i int) string { return writes[i].Key })
@@ -161,8 +157,12 @@ func (k *Keys) Watch(ctx context.Context, _ string, apply func(stream.Change), r
 		var changed chan struct{}
 		o := Operation{Name: "watch " + k.bucket.Name, Key: fmt.Sprint(seen)}
 		err := k.process.Do(ctx, o, func() error {
-			news, changed = k.bucket.since(seen), k.bucket.changed
-			seen = uint64(len(k.bucket.writes))
+			b := k.bucket
+			for changed = b.changed; seen < uint64(len(b.writes)); seen++ { // the newest state of each key
+				if w := b.writes[seen]; b.newest[w.key] == seen+1 {
+					news = append(news, stream.Change{Key: w.key, Value: w.value, Revision: seen + 1})
+				}
+			}
 			return nil
 		})
 		if err != nil {
@@ -178,14 +178,4 @@ func (k *Keys) Watch(ctx context.Context, _ string, apply func(stream.Change), r
 			return ctx.Err()
 		}
 	}
-}
-
-// since returns the newest state of the keys that were written after a revision.
-func (b *Bucket) since(seen uint64) (news []stream.Change) {
-	for i := seen; i < uint64(len(b.writes)); i++ {
-		if w := b.writes[i]; b.newest[w.key] == i+1 {
-			news = append(news, stream.Change{Key: w.key, Value: w.value, Revision: i + 1})
-		}
-	}
-	return news
 }

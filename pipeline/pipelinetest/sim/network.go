@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,10 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // Network simulates the broker for the connections of one process's stream.Client. It implements
@@ -32,14 +37,12 @@ func (p *Process) Network() *Network {
 	return &Network{process: p, batches: map[string][]*published{}, conns: map[*connection]bool{}}
 }
 
-var errDown = errors.New("connection refused")
-
 // Dial implements stream.Config.Dial.
 func (n *Network) Dial(string, string) (net.Conn, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.down {
-		return nil, errDown
+		return nil, errors.New("connection refused")
 	}
 	client, server := net.Pipe()
 	c := &connection{network: n, Conn: server, subscriptions: map[string]string{}}
@@ -100,7 +103,9 @@ func (c *connection) serve() {
 		case "PING":
 			c.send(0, []byte("PONG\r\n"))
 		case "SUB":
-			c.subscribe(fields[len(fields)-1], fields[1])
+			c.mu.Lock()
+			c.subscriptions[fields[len(fields)-1]] = fields[1]
+			c.mu.Unlock()
 		case "PUB", "HPUB":
 			m, err := readPublished(in, fields)
 			if err != nil {
@@ -109,12 +114,6 @@ func (c *connection) serve() {
 			c.network.take(c, m)
 		}
 	}
-}
-
-func (c *connection) subscribe(id, subject string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.subscriptions[id] = subject
 }
 
 // readPublished reads the rest of PUB subject [reply] size, or of HPUB subject [reply] header
@@ -171,4 +170,153 @@ func (c *connection) send(after time.Duration, text []byte) {
 		defer c.writing.Unlock()
 		_, _ = c.Write(text) // the connection may be closed
 	})
+}
+
+// The errors of the server.
+const (
+	unavailable    = `{"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}`
+	storeFailed    = `{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}`
+	notFound       = `{"error":{"code":404,"err_code":10037,"description":"no message found"}}`
+	batchDuplicate = `{"error":{"code":400,"err_code":10201,"description":"atomic publish batch contains duplicate message id"}}`
+	incomplete     = `{"error":{"code":400,"err_code":10176,"description":"atomic publish batch is incomplete"}}`
+)
+
+// take handles a message of a client under its fault.
+func (n *Network) take(c *connection, m *published) {
+	w := n.process.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n.process.dead {
+		return
+	}
+	name := "publish " + m.subject
+	if !strings.HasPrefix(m.subject, "$JS.API.") {
+		name += " " + schema.DigestOf(m.data).String()[:8] // its id may be random
+	}
+	dice := w.dice(name)
+	e := w.note(n.process.life, name, w.fault(dice))
+	wait := time.Duration(1 + dice.Int64N(int64(travel)))
+	switch e.fault {
+	case killBefore:
+		n.kill()
+		return
+	case lost:
+		// A server that has applied nothing returns an error, or does not answer and the connection is lost.
+		if text := []string{unavailable, storeFailed, ""}[dice.IntN(3)]; text != "" && m.reply != "" {
+			e.answer = text
+			c.answer(wait, m.reply, []byte(text))
+			return
+		}
+		go n.Cut()
+		return
+	case hangs:
+		return
+	case slow:
+		wait += time.Duration(dice.Int64N(int64(requestLimit)))
+	}
+	text := n.apply(m)
+	e.answer = text
+	switch e.fault {
+	case killAfter:
+		n.kill()
+		return
+	case unsure:
+		go n.Cut()
+		return
+	case hangsAfter:
+		return
+	}
+	if m.reply != "" {
+		c.answer(wait, m.reply, []byte(text))
+	}
+}
+
+func (n *Network) kill() {
+	n.process.die()
+	go n.Close()
+}
+
+// apply executes the request in a message and returns the answer.
+func (n *Network) apply(m *published) string {
+	if name, ok := strings.CutPrefix(m.subject, "$JS.API.STREAM.INFO."); ok {
+		s := n.process.world.streams[name]
+		state := s.state()
+		return fmt.Sprintf(`{"type":"io.nats.jetstream.api.v1.stream_info_response","config":{"name":%q},"created":%q,"state":{"messages":%d,"first_seq":%d,"last_seq":%d}}`,
+			s.Name, s.Created.Format(time.RFC3339Nano), state.Messages, state.FirstSequence, state.LastSequence)
+	}
+	if name, ok := strings.CutPrefix(m.subject, "$JS.API.STREAM.MSG.GET."); ok {
+		return streamMessage(n.process.world.streams[name], m.data)
+	}
+	if m.header.Get("Nats-Batch-Id") != "" {
+		return n.batch(m)
+	}
+	s, stored := n.route(m)
+	sequence, duplicate := s.append(stored)
+	return fmt.Sprintf(`{"stream":%q,"seq":%d,"duplicate":%t}`, s.Name, sequence, duplicate)
+}
+
+// route finds the stream of a message, and returns the form in which it is stored.
+func (n *Network) route(m *published) (*Stream, Stored) {
+	stored := Stored{Subject: m.subject, ID: m.header.Get("Nats-Msg-Id"), Data: m.data}
+	token, isTrace := strings.CutPrefix(m.subject, subject.Trace(""))
+	if !isTrace {
+		return n.process.world.streams[stream.DeadLetters], stored
+	}
+	agent, err := subject.Agent(token)
+	if err != nil {
+		panic(err) // our own client wrote it
+	}
+	stored.Agent, stored.Partition = agent, subject.Partition(agent)
+	stored.Subject = fmt.Sprintf("traces.%d.%s", stored.Partition, token)
+	return n.process.world.streams[stream.Traces], stored
+}
+
+// batch handles a message of an atomic batch. The batch is stored completely when its last
+// message arrives, or not at all.
+func (n *Network) batch(m *published) string {
+	id := m.header.Get("Nats-Batch-Id")
+	place, err := strconv.Atoi(m.header.Get("Nats-Batch-Sequence"))
+	if err != nil || place != len(n.batches[id])+1 {
+		delete(n.batches, id)
+		return incomplete
+	}
+	n.batches[id] = append(n.batches[id], m)
+	if m.header.Get("Nats-Batch-Commit") == "" {
+		return ""
+	}
+	members := n.batches[id]
+	delete(n.batches, id)
+	ids := map[string]bool{}
+	for _, member := range members {
+		s, stored := n.route(member)
+		if _, known := s.known(stored.ID); known || ids[stored.ID] {
+			return batchDuplicate
+		}
+		ids[stored.ID] = true
+	}
+	var last uint64
+	for _, member := range members {
+		s, stored := n.route(member)
+		last, _ = s.append(stored)
+	}
+	s, _ := n.route(m)
+	return fmt.Sprintf(`{"stream":%q,"seq":%d,"batch":%q,"count":%d}`, s.Name, last, id, len(members))
+}
+
+// streamMessage answers {"seq": n}.
+func streamMessage(s *Stream, question []byte) string {
+	var asked struct {
+		Sequence uint64 `json:"seq"`
+	}
+	if err := json.Unmarshal(question, &asked); err != nil || asked.Sequence == 0 || asked.Sequence > s.last() {
+		return notFound
+	}
+	m := s.At(asked.Sequence)
+	answer, err := json.Marshal(map[string]any{"message": map[string]any{
+		"subject": m.Subject, "seq": asked.Sequence, "data": m.Data, "time": m.Received,
+	}})
+	if err != nil {
+		panic(err) // texts and numbers can always be encoded
+	}
+	return string(answer)
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// fault is the fault of one operation.
 type fault string
 
 const (
@@ -53,14 +52,19 @@ func (p *Process) Each(ctx context.Context, o Operation, steps int, apply func(i
 	if o.Limit == 0 {
 		o.Limit = requestLimit
 	}
-	e, dice := p.begin(o)
-	if e == nil {
+	w := p.world
+	w.mu.Lock()
+	if p.dead {
+		w.mu.Unlock()
 		return errKilled
 	}
+	dice := w.dice(o.Name + " " + o.Key)
+	e := w.note(p.life, o.Name+" "+o.Key, w.fault(dice))
+	w.mu.Unlock()
 	err := p.meet(ctx, o, e.fault, dice, steps, apply)
-	p.world.mu.Lock()
-	defer p.world.mu.Unlock()
-	e.answer = fmt.Sprintf("%.6f ", time.Since(p.world.began).Seconds()) + answerOf(err)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e.answer = fmt.Sprintf("%.6f ", time.Since(w.began).Seconds()) + answerOf(err)
 	return err
 }
 
@@ -85,18 +89,6 @@ func sorted(n int, key func(i int) string) []int {
 	return order
 }
 
-// begin draws the fault of an operation and records both. It returns nil if the process is dead.
-func (p *Process) begin(o Operation) (*event, *rand.Rand) {
-	w := p.world
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if p.dead {
-		return nil, nil
-	}
-	dice := w.dice(o.Name + " " + o.Key)
-	return w.note(p.life, o.Name+" "+o.Key, w.fault(dice)), dice
-}
-
 func answerOf(err error) string {
 	if err == nil {
 		return "ok"
@@ -104,7 +96,6 @@ func answerOf(err error) string {
 	return err.Error()
 }
 
-// meet executes an operation under its fault.
 func (p *Process) meet(ctx context.Context, o Operation, f fault, dice *rand.Rand, steps int, apply func(int) error) error {
 	wait := time.Duration(1 + dice.Int64N(int64(travel)))
 	if f == slow {
@@ -164,7 +155,6 @@ func (p *Process) hang(ctx context.Context, o Operation) error {
 	return fmt.Errorf("%s: %w: no answer in %s", o.Name, ErrFault, o.Limit)
 }
 
-// fault draws the fault of an operation.
 func (w *World) fault(dice *rand.Rand) fault {
 	met, dies, kind := dice.IntN(1000), dice.IntN(1000), dice.IntN(20)
 	switch {

@@ -66,7 +66,13 @@ func (w *World) newProcess() (*Process, context.Context) {
 	w.lives++
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Process{world: w, life: w.lives, cancel: cancel}
-	log := slog.New(slog.NewTextHandler(logger{p}, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))
+	options := &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Key == "stage" {
+			return slog.Attr{}
+		}
+		return a
+	}}
+	log := slog.New(slog.NewTextHandler(logger{p}, options))
 	p.Env = service.NewEnv("simulated", "test", log, prometheus.NewRegistry(), new(obs.Health))
 	p.Env.DrainBudget = 20 * time.Second
 	p.Env.Retry.WaitExactly()
@@ -155,11 +161,4 @@ func (l logger) Write(line []byte) (int, error) {
 	defer l.p.world.mu.Unlock()
 	l.p.world.note(l.p.life, fmt.Sprintf("logs %s", line[:max(0, len(line)-1)]), none)
 	return len(line), nil
-}
-
-func withoutTime(_ []string, a slog.Attr) slog.Attr {
-	if a.Key == slog.TimeKey || a.Key == "stage" {
-		return slog.Attr{}
-	}
-	return a
 }
