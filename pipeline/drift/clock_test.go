@@ -59,7 +59,7 @@ func TestWallClockJumps(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if n, _ := p.waiting(); n != 2 {
+			if n := p.fold.queue.waiting; n != 2 {
 				t.Errorf("%d traces wait, want both", n)
 			}
 			p.quiet = p.quiet.Add(-cfg.Lateness - idleSlack)

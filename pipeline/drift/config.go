@@ -64,7 +64,6 @@ func DefaultRules() Rules {
 	}
 }
 
-// Validate returns every fault.
 func (c *Config) Validate() []config.Fault {
 	faults := append(config.Faults(c.Common.Validate()), c.ClickHouse.Validate()...)
 	faults = append(faults, c.Cards.Validate()...)
@@ -84,7 +83,6 @@ func (c *Config) FileFaults() []config.Fault {
 	return faults
 }
 
-// Validate returns every fault.
 func (r *Rules) Validate() (faults config.Faults) {
 	faults.Check(r.Lateness >= 0, "lateness", "%s: want at least 0", r.Lateness)
 	faults.Check(r.WaitingTraces > 0 && r.WaitingTraces <= mostWaiting, "waiting_traces", "%d: want 1 to %d", r.WaitingTraces, mostWaiting)

@@ -54,7 +54,7 @@ func TestConfigReportsEveryFault(t *testing.T) {
 func TestUnreadableFilesAreFaults(t *testing.T) {
 	cfg := Default()
 	if faults := cfg.FileFaults(); len(faults) != 0 {
-		t.Errorf("no file is named: %v", faults)
+		t.Errorf("the error names no file: %v", faults)
 	}
 	cfg.Pins, cfg.NATS.NKeySeedFile = "none", t.TempDir()
 	if got := keysOf(cfg.FileFaults()); got != "[nats_nkey_seed_file pins]" {

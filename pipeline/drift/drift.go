@@ -169,15 +169,23 @@ func (p *partition) begin(ctx context.Context, created time.Time) error {
 	return nil
 }
 
-// next folds the messages that have arrived.
 func (p *partition) next(ctx context.Context, source Source) (err error) {
 	clear(p.inbox)
 	p.inbox, err = source.Fetch(ctx, p.inbox[:0], sliceMessages, prefetchBytes, sliceWait)
 	if err != nil {
 		return err
 	}
-	if err := p.reduce(ctx); err != nil {
-		return err
+	p.entries = p.entries[:0]
+	for _, m := range p.inbox { // without the lock: it may have to request a card
+		if m.Delivery != p.delivery+1 {
+			return fmt.Errorf("partition %d: delivery %d follows %d: %w", p.number, m.Delivery, p.delivery, errGap)
+		}
+		p.delivery = m.Delivery
+		e, err := p.reducer.reduce(ctx, m)
+		if err != nil {
+			return err
+		}
+		p.entries = append(p.entries, e)
 	}
 	p.mu.Lock()
 	for _, e := range p.entries {
@@ -198,24 +206,6 @@ func (p *partition) next(ctx context.Context, source Source) (err error) {
 // order, so the partition is read again.
 var errGap = errors.New("deliveries are missing: they got lost on the way, another process reads the partition too, " +
 	"or the broker cannot rewind a consumer (nats-server 2.14 or newer can)")
-
-// reduce converts the messages of the inbox to entries. It does not hold the lock, because it may
-// have to request a card.
-func (p *partition) reduce(ctx context.Context) error {
-	p.entries = p.entries[:0]
-	for _, m := range p.inbox {
-		if m.Delivery != p.delivery+1 {
-			return fmt.Errorf("partition %d: delivery %d follows %d: %w", p.number, m.Delivery, p.delivery, errGap)
-		}
-		p.delivery = m.Delivery
-		e, err := p.reducer.reduce(ctx, m)
-		if err != nil {
-			return err
-		}
-		p.entries = append(p.entries, e)
-	}
-	return nil
-}
 
 // idleSlack is the largest difference between the clocks of two servers of a cluster at which an
 // idle partition still gives the same order as a replay. Each server, as the leader, dates the
@@ -272,7 +262,6 @@ func (p *partition) awaitRoom(ctx context.Context) {
 	}
 }
 
-// take adds the fold's output to b.
 func (p *partition) take(b *batch) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

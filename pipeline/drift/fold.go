@@ -51,7 +51,6 @@ type batch struct {
 	duplicates int
 }
 
-// add appends the output of another fold.
 func (b *batch) add(other *batch) {
 	b.baselines = append(b.baselines, other.baselines...)
 	b.points = append(b.points, other.points...)
@@ -72,7 +71,6 @@ func newFold(partition int, created time.Time, rules *Rules, pins Pins, retainUn
 	}
 }
 
-// resume continues from stored states.
 func (f *fold) resume(rows []store.DriftState) error {
 	for i := range rows {
 		c, err := resume(&rows[i])
@@ -92,7 +90,8 @@ func (f *fold) enroll(c *series) {
 	f.series[seriesKey{c.agent, c.card}] = c
 }
 
-// receive processes the next message. A message that arrived before since the worker began is
+// receive processes the next message. It queues a trace, or finishes it at once if it is a
+// duplicate, conflicts, or comes too late. A message that arrived before since the worker began is
 // acked again, unless it is still held back.
 func (f *fold) receive(e *entry) {
 	first := e.message.Sequence > f.position
@@ -101,25 +100,29 @@ func (f *fold) receive(e *entry) {
 		f.queue.advance(e.message.Received.UnixNano(), e.bytes)
 		f.release()
 	}
-	switch {
-	case e.refused && first:
-		f.out.refused++
-		fallthrough
-	case e.refused:
+	if e.refused {
+		if first {
+			f.out.refused++
+		}
 		f.out.finished = append(f.out.finished, e.message)
-	default:
-		f.admit(e, first)
+		return
 	}
-}
-
-// admit queues a trace. It finishes the trace at once if it is a duplicate, conflicts, or comes
-// too late.
-func (f *fold) admit(e *entry, first bool) {
-	c := f.seriesOf(e)
-	if e.message.Received.UnixNano() < c.last { // the broker's clock was set back: arrivals keep their order of arrival
+	key := seriesKey{e.sample.AgentID, e.sample.CardID}
+	c := f.series[key]
+	if c == nil {
+		c = &series{agent: key.agent, card: key.card}
+		f.enroll(c)
+	}
+	e.series = c
+	e.sample.AgentID, e.sample.CardID = c.agent, c.card // one copy of the names
+	// If the broker's clock was set back, arrivals keep their order of arrival.
+	if e.message.Received.UnixNano() < c.last {
 		e.order = c.newest()
 	}
-	content, known := f.content(c, e.id)
+	content, known := f.waiting[identity{c, e.id}]
+	if !known {
+		content, known = c.recent.content(e.id)
+	}
 	switch {
 	case !first && c.waits(e.message.Sequence): // the queued entry will be acked
 	case !first, c.names(e.message.Sequence):
@@ -135,26 +138,6 @@ func (f *fold) admit(e *entry, first bool) {
 		f.waiting[identity{c, e.id}] = fingerprintOfDigest(e.sample.Digest)
 		f.queue.add(e)
 	}
-}
-
-// seriesOf returns the series of a trace, and replaces the trace's strings by the series' own.
-func (f *fold) seriesOf(e *entry) *series {
-	key := seriesKey{e.sample.AgentID, e.sample.CardID}
-	c := f.series[key]
-	if c == nil {
-		c = &series{agent: key.agent, card: key.card}
-		f.enroll(c)
-	}
-	e.series, e.sample.AgentID, e.sample.CardID = c, c.agent, c.card
-	return c
-}
-
-// content returns the content of the trace with this id that waits or was applied recently.
-func (f *fold) content(c *series, id fingerprint) (fingerprint, bool) {
-	if content, ok := f.waiting[identity{c, id}]; ok {
-		return content, true
-	}
-	return c.recent.content(id)
 }
 
 // dueAfter reports whether a waiting trace is due when nothing has arrived for the given time.
@@ -178,7 +161,6 @@ func (f *fold) idle(quiet time.Duration) {
 	f.release()
 }
 
-// release applies what is due.
 func (f *fold) release() {
 	for e := f.queue.release(); e != nil; e = f.queue.release() {
 		f.apply(e)
@@ -212,15 +194,17 @@ func (f *fold) apply(e *entry) {
 	f.finish(e)
 }
 
-// skip finishes a trace that is not applied.
 func (f *fold) skip(e *entry, status aapdrift.Status) {
 	f.out.points = append(f.out.points, f.point(e, status))
 	f.finish(e)
 }
 
 func (f *fold) finish(e *entry) {
-	if e.series.finish(e.message.Sequence) {
-		f.changed = append(f.changed, e.series)
+	c := e.series
+	c.version++
+	c.since = append(c.since, e.message.Sequence)
+	if len(c.since) == 1 { // the first one since the last snapshot
+		f.changed = append(f.changed, c)
 	}
 	f.out.finished = append(f.out.finished, e.message)
 }
@@ -280,7 +264,6 @@ func (f *fold) point(e *entry, status aapdrift.Status) store.DriftPoint {
 	}
 }
 
-// baselineRow returns the row of a baseline.
 func baselineRow(of seriesKey, b *aapdrift.Formed, formed, received time.Time) store.DriftBaseline {
 	row := store.DriftBaseline{
 		AgentID: of.agent, CardID: of.card, BaselineID: b.ID, Mode: string(b.Mode), EngineVersion: aapdrift.EngineVersion,

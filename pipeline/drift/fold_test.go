@@ -59,7 +59,7 @@ func (s *script) check(t *testing.T, want map[string]string) {
 		}
 	}
 	if len(s.fold.waiting) != 0 || s.fold.queue.waiting != 0 || len(s.fold.queue.arrivals) != 0 {
-		t.Errorf("something still waits: %v", maps.Collect(maps.All(s.fold.waiting)))
+		t.Errorf("traces still wait: %v", maps.Collect(maps.All(s.fold.waiting)))
 	}
 }
 

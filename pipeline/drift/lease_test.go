@@ -33,7 +33,7 @@ func (s *scene) serve(cfg Config) (stop context.CancelFunc, ended chan error) {
 func namesThisProcess(t *testing.T, err, kind error) {
 	t.Helper()
 	if !errors.Is(err, kind) || !strings.Contains(err.Error(), fmt.Sprintf("process %d on host ", os.Getpid())) {
-		t.Errorf("ended with %v, want %q and who it is", err, kind)
+		t.Errorf("ended with %v, want %q and the name of the holder", err, kind)
 	}
 }
 

@@ -30,7 +30,6 @@ type Pin struct {
 // while it runs, so the results depend only on the stream and the configuration.
 type Pins map[seriesKey]Pin
 
-// pinsFile is the JSON form of a file of pins.
 type pinsFile struct {
 	Pins []Pin `json:"pins"`
 }

@@ -50,13 +50,13 @@ func TestQueueEqualsANaiveOne(t *testing.T) {
 			q.add(e)
 			naive = append(naive, e)
 			if q.waiting != len(naive) {
-				t.Fatalf("%d wait, want %d", q.waiting, len(naive))
+				t.Fatalf("%d traces wait, want %d", q.waiting, len(naive))
 			}
 		}
 		q.pass(patience.lateness)
 		now.clock += int64(patience.lateness)
 		if left := releaseNaively(t, &q, naive, now); len(left) > 0 || q.release() != nil || len(q.arrivals) > 0 {
-			t.Fatalf("%d are left", len(left))
+			t.Fatalf("%d traces are left", len(left))
 		}
 	})
 }

@@ -90,7 +90,6 @@ func (r *Replay) Run(ctx context.Context) (*ReplaySummary, error) {
 	return &w.summary, err
 }
 
-// replaying is the state of a replay.
 type replaying struct {
 	*Replay
 	pins     Pins
@@ -124,7 +123,13 @@ func (w *replaying) pass(ctx context.Context, take func(context.Context, *batch)
 			if folds[m.Partition] == nil {
 				continue
 			}
-			w.note(m)
+			w.summary.Messages++
+			if m.Sequence >= w.From && !m.Received.Before(w.Since) && w.begin[m.Partition].IsZero() { // a partition is ordered by time
+				w.begin[m.Partition] = m.Received
+			}
+			if m.Sequence <= w.floors[m.Partition] && (w.To == 0 || m.Sequence <= w.To) {
+				w.end[m.Partition] = m.Received
+			}
 			e, err := reducer.reduce(ctx, *m)
 			if err != nil {
 				return err
@@ -146,20 +151,7 @@ func (w *replaying) pass(ctx context.Context, take func(context.Context, *batch)
 // afterAll makes all traces due. Those that the stage has not applied yet are out of bounds.
 const afterAll = 100 * 365 * 24 * time.Hour
 
-// note counts a message and records which broker times are within the bounds: the messages of a
-// partition are ordered by time.
-func (w *replaying) note(m *stream.Message) {
-	w.summary.Messages++
-	within := m.Sequence >= w.From && !m.Received.Before(w.Since)
-	if within && w.begin[m.Partition].IsZero() {
-		w.begin[m.Partition] = m.Received
-	}
-	if m.Sequence <= w.floors[m.Partition] && (w.To == 0 || m.Sequence <= w.To) {
-		w.end[m.Partition] = m.Received
-	}
-}
-
-// batches passes the output of the folds to take.
+// batches passes the output of the folds within the bounds to take.
 func (w *replaying) batches(ctx context.Context, folds [subject.Partitions]*fold, take func(context.Context, *batch) error) error {
 	for _, f := range folds {
 		if f == nil {
@@ -169,7 +161,12 @@ func (w *replaying) batches(ctx context.Context, folds [subject.Partitions]*fold
 		if err != nil {
 			return err
 		}
-		w.cut(f.partition, &out)
+		begin, end, now := w.begin[f.partition], w.end[f.partition], time.Now()
+		out.drop(func(agent, _ string, received time.Time) bool { // outside the bounds, of another agent, or expired
+			until := w.registry.RetainUntil(agent, received)
+			expired := !until.IsZero() && until.Before(now)
+			return expired || w.Agent != "" && agent != w.Agent || begin.IsZero() || received.Before(begin) || received.After(end)
+		})
 		if len(out.points) == 0 {
 			continue
 		}
@@ -181,17 +178,6 @@ func (w *replaying) batches(ctx context.Context, folds [subject.Partitions]*fold
 		w.Progress(w.summary.Messages)
 	}
 	return nil
-}
-
-// cut removes from a batch what is outside the bounds, belongs to another agent than the
-// requested one, or has expired.
-func (w *replaying) cut(partition int, b *batch) {
-	begin, end, now := w.begin[partition], w.end[partition], time.Now()
-	b.drop(func(agent, _ string, received time.Time) bool {
-		until := w.registry.RetainUntil(agent, received)
-		expired := !until.IsZero() && until.Before(now)
-		return expired || w.Agent != "" && agent != w.Agent || begin.IsZero() || received.Before(begin) || received.After(end)
-	})
 }
 
 // drop removes the results of some series and messages.
@@ -261,29 +247,6 @@ func (w *replaying) write(ctx context.Context, b *batch) error {
 	if len(b.points) == 0 {
 		return nil
 	}
-	if err := w.leaveMissing(ctx, b); err != nil {
-		return err
-	}
-	if err := publishAlerts(ctx, w.Client, b.alerts); err != nil {
-		return err
-	}
-	if err := w.Store.InsertDriftBaselines(ctx, b.baselines); err != nil {
-		return err
-	}
-	if err := w.Store.InsertDriftPoints(ctx, b.points); err != nil {
-		return err
-	}
-	if err := w.Store.InsertDriftAlerts(ctx, b.alerts); err != nil {
-		return err
-	}
-	w.summary.BaselinesWritten += len(b.baselines)
-	w.summary.PointsWritten += len(b.points)
-	w.summary.AlertsWritten += len(b.alerts)
-	return nil
-}
-
-// leaveMissing removes from a batch what is already stored.
-func (w *replaying) leaveMissing(ctx context.Context, b *batch) error {
 	points, err := w.Store.LookUpDriftPoints(ctx, b.points)
 	if err != nil {
 		return err
@@ -303,6 +266,19 @@ func (w *replaying) leaveMissing(ctx context.Context, b *batch) error {
 		return err
 	}
 	b.baselines = slices.DeleteFunc(b.baselines, func(b store.DriftBaseline) bool { return baselines[b.BaselineID] })
+	for _, step := range []func() error{
+		func() error { return publishAlerts(ctx, w.Client, b.alerts) },
+		func() error { return w.Store.InsertDriftBaselines(ctx, b.baselines) },
+		func() error { return w.Store.InsertDriftPoints(ctx, b.points) },
+		func() error { return w.Store.InsertDriftAlerts(ctx, b.alerts) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	w.summary.BaselinesWritten += len(b.baselines)
+	w.summary.PointsWritten += len(b.points)
+	w.summary.AlertsWritten += len(b.alerts)
 	return nil
 }
 

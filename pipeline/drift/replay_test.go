@@ -40,7 +40,7 @@ func (s *scene) replay(r *Replay) *ReplaySummary {
 		s.t.Fatal(err)
 	}
 	if len(summary.Differing) != 0 {
-		s.t.Errorf("it differs in %+v", summary.Differing)
+		s.t.Errorf("the replay differs in %+v", summary.Differing)
 	}
 	return summary
 }
@@ -126,7 +126,7 @@ func TestReplayWhileTheStageWorks(t *testing.T) {
 	r := s.replayOf()
 	r.Progress = func(int) { cancel() }
 	if _, err := r.Run(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("broken off: error %v", err)
+		t.Errorf("interrupted: error %v", err)
 	}
 	pipelinetest.Await(t, "every message acknowledged", func() bool {
 		s.replay(s.replayOf())

@@ -152,12 +152,12 @@ func TestStuckPartitionShowsInTime(t *testing.T) {
 		time.Sleep(cfg.Lateness + idleSlack + watchSlack)
 		synctest.Wait()
 		if state := env.Health.Readiness(); !state.Ready {
-			t.Errorf("too early: %+v", state)
+			t.Errorf("reported too early: %+v", state)
 		}
 		time.Sleep(10*time.Second - (cfg.Lateness + idleSlack + watchSlack))
 		synctest.Wait()
 		if state := env.Health.Readiness(); state.Ready {
-			t.Error("after ten seconds it is ready")
+			t.Error("the stage is ready after ten seconds")
 		}
 		cancel()
 		synctest.Wait()
@@ -180,7 +180,7 @@ func TestRefusingDatabaseIsReported(t *testing.T) {
 	refused := time.Now()
 	pipelinetest.Await(t, "the refusal shown", func() bool { return shown() != "" })
 	if took := time.Since(refused); took > 10*time.Second {
-		t.Errorf("shown after %s", took)
+		t.Errorf("reported after %s", took)
 	}
 	t.Log(shown())
 	s.Exec(t, "ALTER TABLE drift_points RESET SETTING parts_to_throw_insert, parts_to_delay_insert")
