@@ -17,6 +17,7 @@ import (
 	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/config"
+	"github.com/plumbline/plumbline/pipeline/destination"
 	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/opledger"
@@ -61,7 +62,6 @@ func (a *Anchors) FileFaults() []config.Fault {
 	return faults
 }
 
-// authorities reads the trusted certificates of time stamps.
 func (a *Anchors) authorities() ([]*x509.Certificate, error) {
 	text, err := os.ReadFile(a.TSACertFile)
 	if err != nil {
@@ -85,10 +85,24 @@ type anchored struct {
 
 // openAnchors opens the log and the queue of the authority, where configured.
 func (e *exporter) openAnchors(ctx context.Context, broker *stream.Client) error {
-	if err := e.openStamper(); err != nil {
-		return err
+	a := &e.cfg.Anchors
+	if a.TSAURL != "" {
+		trusted, err := a.authorities()
+		if err != nil {
+			return fmt.Errorf("%w: tsa_cert_file: %w", config.ErrUsage, err)
+		}
+		e.anchors.stamper = &tlog.Stamper{
+			Queue: filepath.Join(e.cfg.DataDir, "timestamps"), Bundles: e.cfg.bundleDir(),
+			Ask: tlog.Over(new(http.Client), a.TSAURL), Trusted: trusted, Log: e.env.Log,
+			Placed:  func(file string) error { return e.copies.add(destination.Copy{File: file}) },
+			Stamped: e.metrics.stamped.Inc, Failed: e.metrics.unstamped.Inc,
+			Waiting: func(n int) { e.metrics.waiting.Set(float64(n)) },
+		}
+		if err := e.anchors.stamper.Open(); err != nil {
+			return err
+		}
 	}
-	if !e.cfg.Anchors.TransparencyLog {
+	if !a.TransparencyLog {
 		return nil
 	}
 	var err error
@@ -102,7 +116,7 @@ func (e *exporter) openAnchors(ctx context.Context, broker *stream.Client) error
 		return err
 	}
 	server := tlog.Server{Log: e.anchors.log, Errors: e.env.Log}
-	for _, key := range e.cfg.Anchors.LogWitnesses {
+	for _, key := range a.LogWitnesses {
 		witness, err := anchor.ParseWitness(key)
 		if err != nil {
 			return fmt.Errorf("%w: log_witness: %w", config.ErrUsage, err)
@@ -113,25 +127,6 @@ func (e *exporter) openAnchors(ctx context.Context, broker *stream.Client) error
 	return nil
 }
 
-func (e *exporter) openStamper() error {
-	a := &e.cfg.Anchors
-	if a.TSAURL == "" {
-		return nil
-	}
-	trusted, err := a.authorities()
-	if err != nil {
-		return fmt.Errorf("%w: tsa_cert_file: %w", config.ErrUsage, err)
-	}
-	e.anchors.stamper = &tlog.Stamper{
-		Queue: filepath.Join(e.cfg.DataDir, "timestamps"), Bundles: e.cfg.bundleDir(),
-		Ask: tlog.Over(new(http.Client), a.TSAURL), Trusted: trusted, Log: e.env.Log,
-		Placed: e.noteStamp, Stamped: e.metrics.stamped.Inc, Failed: e.metrics.unstamped.Inc,
-		Waiting: func(n int) { e.metrics.waiting.Set(float64(n)) },
-	}
-	return e.anchors.stamper.Open()
-}
-
-// close closes the log.
 func (a *anchored) close() error {
 	if a.log == nil {
 		return nil
@@ -139,7 +134,6 @@ func (a *anchored) close() error {
 	return a.log.Close()
 }
 
-// run requests time stamps until ctx ends.
 func (a *anchored) run(ctx context.Context) error {
 	if a.stamper == nil {
 		return nil
@@ -310,21 +304,8 @@ func (e *exporter) keepHead(ctx context.Context) error {
 	return nil
 }
 
-// headEvents returns the event with the log's head for the ledger, none where no log is
-// configured.
-func (e *exporter) headEvents() ([]ledger.Event, error) {
-	if e.anchors.log == nil {
-		return nil, nil
-	}
-	head := e.anchors.log.Head()
-	event, err := events.LogHeadOf(&head).Event()
-	return []ledger.Event{event}, err
-}
-
-// logDir returns the directory of the transparency log.
 func (c *Config) logDir() string { return filepath.Join(c.DataDir, "log") }
 
-// logOrigin returns the log's name.
 func (c *Config) logOrigin() string {
 	if c.Anchors.LogOrigin != "" {
 		return c.Anchors.LogOrigin

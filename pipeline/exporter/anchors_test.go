@@ -185,7 +185,7 @@ func TestSealingDoesNotWaitForTheAuthority(t *testing.T) {
 	pipelinetest.Await(t, "the session", func() bool { return sealedRecord(t, rig, "s") })
 	waiting, err := os.ReadDir(filepath.Join(cfg.DataDir, "timestamps"))
 	if err != nil || len(waiting) != 1 {
-		t.Errorf("%d wait: %v", len(waiting), err)
+		t.Errorf("%d bundles wait: %v", len(waiting), err)
 	}
 }
 

@@ -49,7 +49,7 @@ func (e *exporter) place(_ context.Context, j *job) error {
 		finding := &j.part.Verdict.Findings[i]
 		finding.Description, _ = redact.AllRules.Message(finding.Description) // rows and alerts repeat the description
 	}
-	in, err := seal.Compose(&j.part, j.contents, seal.Generator{Name: e.cfg.Generator, URL: e.cfg.GeneratorURL})
+	in, err := seal.Compose(&j.part, j.contents, e.cfg.Generator, e.cfg.GeneratorURL)
 	if err != nil {
 		j.failed = err
 		return nil // the session is held for it, the others continue

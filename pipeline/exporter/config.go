@@ -64,7 +64,6 @@ func Default() Config {
 	}
 }
 
-// Validate returns every fault.
 func (c *Config) Validate() []config.Fault {
 	faults := append(config.Faults(c.Common.Validate()), c.ClickHouse.Validate()...)
 	faults = append(faults, c.Cards.Validate()...)
@@ -86,10 +85,8 @@ func (c *Config) FileFaults() []config.Fault {
 	return slices.Concat(c.Common.FileFaults(), c.Copies.S3.FileFaults(), c.Anchors.FileFaults())
 }
 
-// objectStoreName matches the names that the broker accepts.
 var objectStoreName = regexp.MustCompile(`^[a-zA-Z0-9_-]*$`)
 
-// Validate returns every fault.
 func (c *Copies) Validate() (faults config.Faults) {
 	faults.Check(objectStoreName.MatchString(c.ObjectStore), "object_store", "%q: want a name of a-z, A-Z, 0-9, _ and -", c.ObjectStore)
 	return append(faults, c.S3.Validate()...)
@@ -102,7 +99,6 @@ func RedactFaults(names []string) (faults config.Faults) {
 	return faults
 }
 
-// bundleDir returns the directory of bundles.
 func (c *Config) bundleDir() string {
 	if c.BundleDir != "" {
 		return c.BundleDir
@@ -110,10 +106,8 @@ func (c *Config) bundleDir() string {
 	return filepath.Join(c.DataDir, "bundles")
 }
 
-// ledgerDir returns the directory of the operator's ledger.
 func (c *Config) ledgerDir() string { return filepath.Join(c.DataDir, "ledger") }
 
-// keyFile returns the path of the signing key.
 func (c *Config) keyFile() string {
 	if c.KeyFile != "" {
 		return c.KeyFile

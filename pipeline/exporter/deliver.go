@@ -47,32 +47,27 @@ func (e *exporter) openCopies(ctx context.Context, broker *stream.Client) error 
 		places[toS3] = bucket
 	}
 	for _, kind := range []string{toObjectStore, toS3} {
-		if err := e.openCopier(kind, places[kind]); err != nil {
+		dir, to := filepath.Join(e.cfg.DataDir, "copies", kind), places[kind]
+		if to == nil {
+			if err := destination.Forget(dir); err != nil {
+				return err
+			}
+			continue
+		}
+		copier := &destination.Copier{
+			To: to, Name: kind, Dir: dir, Bundles: e.cfg.bundleDir(), Log: e.env.Log, Record: e.recordCopies,
+			Done:    func(n int) { e.metrics.delivered.WithLabelValues(kind).Add(float64(n)) },
+			Failed:  e.metrics.undelivered.WithLabelValues(kind).Inc,
+			Waiting: func(n int) { e.metrics.pending.WithLabelValues(kind).Set(float64(n)) },
+		}
+		if err := copier.Open(sealedFiles(e.cfg.bundleDir())); err != nil {
 			return err
 		}
+		e.copies = append(e.copies, copier)
 	}
 	return nil
 }
 
-func (e *exporter) openCopier(kind string, to destination.Destination) error {
-	dir := filepath.Join(e.cfg.DataDir, "copies", kind)
-	if to == nil {
-		return destination.Forget(dir)
-	}
-	copier := &destination.Copier{
-		To: to, Name: kind, Dir: dir, Bundles: e.cfg.bundleDir(), Log: e.env.Log, Record: e.recordCopies,
-		Done:    func(n int) { e.metrics.delivered.WithLabelValues(kind).Add(float64(n)) },
-		Failed:  e.metrics.undelivered.WithLabelValues(kind).Inc,
-		Waiting: func(n int) { e.metrics.pending.WithLabelValues(kind).Set(float64(n)) },
-	}
-	if err := copier.Open(sealedFiles(e.cfg.bundleDir())); err != nil {
-		return err
-	}
-	e.copies = append(e.copies, copier)
-	return nil
-}
-
-// run delivers waiting copies until ctx ends.
 func (c copies) run(ctx context.Context) error {
 	actors := make([]func(context.Context) error, len(c))
 	for i, copier := range c {
@@ -81,7 +76,6 @@ func (c copies) run(ctx context.Context) error {
 	return service.Group(ctx, actors...)
 }
 
-// close closes the connections to the destinations.
 func (c copies) close() error {
 	var faults []error
 	for _, copier := range c {
@@ -92,7 +86,6 @@ func (c copies) close() error {
 	return errors.Join(faults...)
 }
 
-// add adds files to the lists of all destinations.
 func (c copies) add(files ...destination.Copy) error {
 	var faults []error
 	for _, copier := range c {
@@ -117,10 +110,6 @@ func (e *exporter) noteCopies(jobs []*job) error {
 	return e.copies.add(files...)
 }
 
-// noteStamp adds the time stamp of a bundle to the lists of copies.
-func (e *exporter) noteStamp(file string) error { return e.copies.add(destination.Copy{File: file}) }
-
-// recordCopies inserts the delivered copies into table bundle_copies.
 func (e *exporter) recordCopies(ctx context.Context, location string, delivered []destination.Copy) error {
 	rows := make([]store.BundleCopy, len(delivered))
 	for i, c := range delivered {

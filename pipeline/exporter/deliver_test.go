@@ -129,7 +129,7 @@ func TestCopyToATakenNameIsRefused(t *testing.T) {
 	texts := func() map[string]string { return sealedTexts(t, cfg) }
 	pipelinetest.Await(t, "the second's copy", func() bool { return len(texts()) == 2 && len(stored(t, rig, "bundles", texts())) == 2 })
 	if got := stored(t, rig, "bundles", texts())[name]; got != "forged" {
-		t.Errorf("the object was written over: %.40q", got)
+		t.Errorf("the object was overwritten: %.40q", got)
 	}
 	pipelinetest.Await(t, "one that waits", func() bool {
 		return gauge(t, env, "plumbline_exporter_copies_waiting", "nats") == 1 && gauge(t, env, "plumbline_exporter_delivery_failures_total", "nats") >= 1
@@ -161,7 +161,7 @@ func TestSealingDoesNotWaitForS3(t *testing.T) {
 	for name, text := range sealedTexts(t, cfg) {
 		copies, err := rig.Store.BundleCopies(t.Context(), schema.DigestOf([]byte(text)))
 		if err != nil || len(copies) != 1 || copies[0].Path != name || copies[0].Destination != cfg.Copies.S3.Endpoint+"/bundles" {
-			t.Errorf("on record are %+v, %v", copies, err)
+			t.Errorf("recorded: %+v, %v", copies, err)
 		}
 	}
 	pipelinetest.Await(t, "the end of waiting", func() bool { return gauge(t, env, "plumbline_exporter_copies_waiting", "s3") == 0 })

@@ -12,6 +12,7 @@ import (
 
 	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/ledger"
+	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -44,7 +45,7 @@ type exporter struct {
 	broker  Broker
 	rows    Rows
 	seals   Bucket
-	cards   Cards
+	cards   *cards.Registry
 	confirm func(ctx context.Context) error // returns an error once another process has the lease (stream.Lease)
 	key     ed25519.PrivateKey
 	keyID   string
@@ -125,7 +126,6 @@ func (e *exporter) backlog() service.Consumer {
 	}}
 }
 
-// foldFor folds the messages that arrive within the given time.
 func (e *exporter) foldFor(ctx context.Context, wait time.Duration) error {
 	return e.env.Retry.Do(ctx, "fetch receipts", func() error {
 		var err error
@@ -224,38 +224,22 @@ func (e *exporter) seal(ctx context.Context, group []candidate, floor uint64, cr
 		if err != nil || len(jobs) == 0 {
 			return err
 		}
-		if err := e.readTraces(ctx, jobs); err != nil {
-			return err
-		}
-		if err := each(ctx, jobs, e.compare); err != nil { // rows with receipts
-			return err
-		}
-		if err := each(ctx, jobs, e.convert); err != nil { // to the contents of a bundle: add cards, redact, begin the verdict
-			return err
-		}
-		if err := e.ask(ctx, jobs); err != nil { // query other sessions for the verdict
-			return err
-		}
-		if err := e.confirm(ctx); err != nil {
-			return err
-		}
-		if err := e.commit(ctx, jobs); err != nil { // write plans to the bucket, then files; a crash in between: the plan gives the same file
-			return err
-		}
-		if err := e.confirm(ctx); err != nil {
-			return err
-		}
-		if err := e.anchor(ctx, jobs); err != nil { // a crash after it: the log already has the same leaves
-			return err
-		}
-		if err := e.noteCopies(jobs); err != nil { // a crash after it: the outbox already has the same copies
-			return err
-		}
-		if err := e.record(ctx, reportable(jobs)); err != nil { // a crash after it: the same rows, alerts and events are written again, under the same ids
-			return err
-		}
-		if err := e.finish(ctx, jobs); err != nil { // a crash after it: nothing is left to do
-			return err
+		for _, step := range []func() error{
+			func() error { return e.readTraces(ctx, jobs) },
+			func() error { return each(ctx, jobs, e.compare) }, // rows with receipts
+			func() error { return each(ctx, jobs, e.convert) }, // to the contents of a bundle: add cards, redact, begin the verdict
+			func() error { return e.ask(ctx, jobs) },           // query other sessions for the verdict
+			func() error { return e.confirm(ctx) },
+			func() error { return e.commit(ctx, jobs) }, // write plans to the bucket, then files; a crash in between: the plan gives the same file
+			func() error { return e.confirm(ctx) },
+			func() error { return e.anchor(ctx, jobs) }, // a crash after it: the log already has the same leaves
+			func() error { return e.noteCopies(jobs) },  // a crash after it: the outbox already has the same copies
+			func() error { return e.record(ctx, jobs) }, // a crash after it: the same rows, alerts and events are written again, under the same ids
+			func() error { return e.finish(ctx, jobs) }, // a crash after it: nothing is left to do
+		} {
+			if err := step(); err != nil {
+				return err
+			}
 		}
 		e.forget(jobs)
 		return nil
@@ -276,13 +260,16 @@ func (e *exporter) forget(jobs []*job) {
 			e.behind = true
 			e.metrics.sealed.WithLabelValues(j.part.Plan.Reason).Inc()
 			e.metrics.traces.Add(float64(len(j.part.Traces)))
-			e.metrics.findings(j.part.Verdict)
+			if j.part.Verdict != nil {
+				for kind, n := range j.part.Verdict.FindingCounts {
+					e.metrics.found.WithLabelValues(kind).Add(float64(n))
+				}
+			}
 		}
 		e.release(s, j.part.Plan.Cut)
 	}
 }
 
-// release removes the receipts up to cut from the index.
 func (e *exporter) release(s *openSession, cut uint64) {
 	s.compact(cut)
 	s.heldUntil, s.held, s.fixed = time.Time{}, "", false

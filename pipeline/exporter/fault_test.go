@@ -189,7 +189,7 @@ func survive(t *testing.T, rig *pipelinetest.Rig, session string, f *pipelinetes
 	pipelinetest.Await(t, "the record of its copy", func() bool { return copied(t, rig, cfg.Copies.ObjectStore, data) })
 	stage.Stop(t)
 	if !f.Met() {
-		t.Fatal("the fault was never met")
+		t.Fatal("the step with the fault was not reached")
 	}
 	if left != nil && !bytes.Equal(left, data) {
 		t.Error("the bundle has other bytes than before the crash")
@@ -316,7 +316,7 @@ func checkOneVerdict(t *testing.T, rig *pipelinetest.Rig, session string, bundle
 		t.Errorf("in the bundle is\n%+v (%v), in the table\n%+v", sealed, err, verdicts[0])
 	}
 	if counts := verdicts[0].FindingCounts; counts[schema.TraceGap] != 2 || len(counts) != 1 {
-		t.Errorf("findings %v, want number and prior trace that are missing", counts)
+		t.Errorf("findings %v, want a missing number and a missing prior trace", counts)
 	}
 	if n := len(alertsOn(t, rig, session)); n != 1 {
 		t.Errorf("%d alerts", n)

@@ -49,7 +49,6 @@ func newIndex(keep int) *index {
 	return &index{sessions: map[store.SessionKey]*openSession{}, keep: keep}
 }
 
-// fold adds one message of stream RECEIPTS.
 func (x *index) fold(m *stream.Message, receipts []schema.Receipt, end *wire.EndRequest) {
 	x.position, x.newest = m.Sequence, m.Received
 	for i := range receipts {
@@ -178,13 +177,10 @@ func (x *index) checkpoint() uint64 {
 	return from
 }
 
-// leastKept is how many receipts of a session are kept in memory, even where the next parts need
-// fewer. The more are kept, the less often the others must be read again.
+// leastKept is how many receipts of a session are kept in memory, or up to a quarter more, even
+// where the next parts need fewer. A session may be of any length. The more are kept, the less
+// often the others must be read again.
 const leastKept = 100_000
-
-// keepReceipts returns how many receipts of one session the index keeps, or up to a quarter more.
-// A session may be of any length.
-func (c *Config) keepReceipts() int { return max(leastKept, 4*c.RotateRows) }
 
 // overflow summarises the receipts of a session that the index does not keep. All of them have a
 // sequence of lowest or above, and all kept receipts are below: the kept ones are complete up to
@@ -211,21 +207,8 @@ func (o *overflow) add(r *schema.Receipt) {
 	o.receipts++
 }
 
-// widen extends the ranges of times and sequences in a session's row by the receipts left out.
-func (o *overflow) widen(row *store.Session) {
-	if o.receipts == 0 {
-		return
-	}
-	row.LastSequence = o.highest
-	if o.first.Before(row.FirstEvent) {
-		row.FirstEvent = o.first
-	}
-	if o.last.After(row.LastEvent) {
-		row.LastEvent = o.last
-	}
-}
-
-// add adds a receipt, or leaves it out if its sequence is above the lowest one left out.
+// add adds a receipt, or leaves it out if its sequence is above the lowest one left out. Where
+// there are too many, it leaves out those with the highest sequences. Repeated ones do not count.
 func (s *openSession) add(r *schema.Receipt) {
 	s.highest, s.ended = max(s.highest, r.Sequence), s.ended || r.End
 	if !s.reaches(r.Sequence) {
@@ -234,14 +217,9 @@ func (s *openSession) add(r *schema.Receipt) {
 	}
 	r.AgentID, r.SessionID = s.key.AgentID, s.key.SessionID // one copy of the names
 	s.receipts, s.bytes = append(s.receipts, *r), s.bytes+recordBytes(r)
-	if len(s.receipts) > s.keep+s.keep/4 {
-		s.trim()
+	if len(s.receipts) <= s.keep+s.keep/4 {
+		return
 	}
-}
-
-// trim leaves out the receipts with the highest sequences where there are too many. Repeated ones
-// do not count.
-func (s *openSession) trim() {
 	s.compact(0)
 	for len(s.receipts) > s.keep {
 		last := len(s.receipts) - 1
@@ -251,7 +229,6 @@ func (s *openSession) trim() {
 	}
 }
 
-// whole reports whether no receipt was left out.
 func (s *openSession) whole() bool { return s.overflow.receipts == 0 }
 
 // reaches reports whether no receipt up to a sequence was left out.

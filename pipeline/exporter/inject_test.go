@@ -34,7 +34,7 @@ const (
 // end there is one whole bundle, recorded once.
 func TestInjectedFaults(t *testing.T) {
 	if !*inject {
-		t.Skip("asked for with -inject (make inject)")
+		t.Skip("it runs only with -inject (make inject)")
 	}
 	strace, err := exec.LookPath("strace")
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *site) surviveInjected(t *testing.T, strace, expression, session string)
 		t.Fatal(err)
 	}
 	if strings.Contains(expression, "error=") && strings.HasSuffix(expression, "when=1") && !bytes.Contains(log, []byte("INJECTED")) {
-		t.Errorf("the fault was never met:\n%s", log)
+		t.Errorf("the step with the fault was not reached:\n%s", log)
 	}
 	stage := s.export(t, nil)
 	pipelinetest.Await(t, "the bundle", func() bool { return len(s.bundles(t, "a", session)) == 1 })

@@ -40,7 +40,7 @@ func deployed(t *testing.T, cfg Config) (stop context.CancelFunc, ended chan err
 func namesThisProcess(t *testing.T, err, kind error) {
 	t.Helper()
 	if !errors.Is(err, kind) || !strings.Contains(err.Error(), fmt.Sprintf("process %d on host ", os.Getpid())) {
-		t.Errorf("ended with %v, want %q and who it is", err, kind)
+		t.Errorf("ended with %v, want %q and the name of the holder", err, kind)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestExporterThatLostTheLeaseEnds(t *testing.T) {
 		t.Error(err)
 	}
 	if n := len(rows(t, rig, "s")); n != 1 {
-		t.Errorf("%d bundles of the session are on record", n)
+		t.Errorf("%d bundles of the session are recorded", n)
 	}
 	for dir, want := range map[*Config]int{first: 0, &second: 1} {
 		found, err := filepath.Glob(filepath.Join(dir.bundleDir(), "*", "*.tar.gz"))
@@ -253,7 +253,7 @@ func sealWithout(t *testing.T, lost func(*Config) bool) *Config {
 		t.Errorf("ended with %v", err)
 	}
 	if found := rows(t, rig, "s"); len(found) > 0 {
-		t.Errorf("on record: %q", found)
+		t.Errorf("recorded: %q", found)
 	}
 	if sealedRecord(t, rig, "s") {
 		t.Error("the session is marked as sealed")

@@ -80,7 +80,7 @@ func TestLogThatWasRolledBackIsRefused(t *testing.T) {
 		place(t, cfg, "")
 		refused("removed, kept "+kept, "there is no log here, and it had 2 leaves")
 		if entries, err := os.ReadDir(cfg.logDir()); err != nil || len(entries) > 1 { // the lock file
-			t.Errorf("a log was begun: %v, %v", entries, err)
+			t.Errorf("a log was created: %v, %v", entries, err)
 		}
 		_, revision, err := bucket.Get(t.Context(), seal.LogKey)
 		if err == nil {

@@ -20,7 +20,7 @@ type Rows interface {
 	SessionTraces(ctx context.Context, q store.SessionQuery) iter.Seq2[*store.StoredTrace, error]
 	PartTraces(ctx context.Context, q store.PartQuery) iter.Seq2[*store.StoredTrace, error]
 	NumberedTraces(ctx context.Context, questions []store.NumberQuestion) ([][]session.NumberedTrace, error)
-	PrecedingNumbers(ctx context.Context, questions []store.PrecedingQuestion) ([]*session.NumberedTrace, error)
+	PrecedingNumbers(ctx context.Context, questions []store.NumberQuestion) ([]*session.NumberedTrace, error)
 	PriorTraces(ctx context.Context, traceIDs []string) ([]session.PriorTrace, error)
 	InsertSessionVerdicts(ctx context.Context, verdicts []*schema.SessionVerdict) error
 	InsertBundles(ctx context.Context, bundles []store.Bundle) error
@@ -36,35 +36,37 @@ const (
 	outcomeFailed = "failed" // no bundle can be made
 )
 
-// record writes the result of every job: rows, alerts, ledger events, announcements. It is
-// idempotent.
+// record writes the result of every job that is not repeated: rows, alerts, ledger events,
+// announcements. It is idempotent.
 func (e *exporter) record(ctx context.Context, jobs []*job) error {
+	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.repeated })
 	now := e.clock.now()
 	var bundles []store.Bundle
+	var verdicts []*schema.SessionVerdict
 	sessions, runs := make([]store.Session, 0, len(jobs)), make([]store.SealRun, 0, len(jobs))
 	for _, j := range jobs {
 		e.report(j)
 		sessions, runs = append(sessions, j.sessionRow(now)), append(runs, j.runRow(now))
 		if j.bundle != nil {
 			bundles = append(bundles, j.bundleRow())
+			if j.part.Verdict != nil {
+				verdicts = append(verdicts, j.part.Verdict)
+			}
 		}
 	}
-	if err := e.rows.InsertSessionVerdicts(ctx, sessionVerdicts(jobs)); err != nil {
-		return err
+	for _, step := range []func() error{
+		func() error { return e.rows.InsertSessionVerdicts(ctx, verdicts) },
+		func() error { return e.rows.InsertBundles(ctx, bundles) },
+		func() error { return e.rows.InsertSealRuns(ctx, runs) },
+		func() error { return e.rows.InsertSessions(ctx, sessions) },
+		func() error { return e.alert(ctx, verdicts) },
+		func() error { return e.announce(ctx, jobs) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
-	if err := e.rows.InsertBundles(ctx, bundles); err != nil {
-		return err
-	}
-	if err := e.rows.InsertSealRuns(ctx, runs); err != nil {
-		return err
-	}
-	if err := e.rows.InsertSessions(ctx, sessions); err != nil {
-		return err
-	}
-	if err := e.alert(ctx, jobs); err != nil {
-		return err
-	}
-	return e.announce(ctx, jobs)
+	return nil
 }
 
 // report logs a session that cannot be sealed, once for each reason.
@@ -73,7 +75,7 @@ func (e *exporter) report(j *job) {
 		return
 	}
 	e.metrics.held.Inc()
-	if why := j.why(); why != j.session.held {
+	if _, why := j.result(); why != j.session.held {
 		j.session.held = why
 		e.env.Log.Error("a session is held and not sealed", "agent", j.part.AgentID, "session", j.part.SessionID, "reason", why,
 			"hint", "table seal_runs lists the traces; the session is checked again every "+holdFor.String())
@@ -100,11 +102,16 @@ func (e *exporter) announce(ctx context.Context, jobs []*job) error {
 	if len(claims) == 0 {
 		return nil
 	}
-	head, err := e.headEvents()
-	if err != nil {
-		return err
+	entries := claims
+	if e.anchors.log != nil {
+		head := e.anchors.log.Head()
+		event, err := events.LogHeadOf(&head).Event()
+		if err != nil {
+			return err
+		}
+		entries = append(entries, event)
 	}
-	if err := e.broker.AppendLedger(ctx, slices.Concat(claims, head)...); err != nil {
+	if err := e.broker.AppendLedger(ctx, entries...); err != nil {
 		return err
 	}
 	for i := range claims {
@@ -115,42 +122,40 @@ func (e *exporter) announce(ctx context.Context, jobs []*job) error {
 	return nil
 }
 
-// outcome returns the outcome of the job.
-func (j *job) outcome() string {
+// result returns the outcome of the job, and the reason for sealing it or for not sealing it.
+func (j *job) result() (outcome, why string) {
 	switch {
 	case j.bundle != nil:
-		return outcomeSealed
+		return outcomeSealed, j.part.Plan.Reason
 	case j.failed != nil:
-		return outcomeFailed
-	}
-	return outcomeHeld
-}
-
-// why returns the reason for sealing the job, or for not sealing it.
-func (j *job) why() string {
-	switch {
-	case j.bundle != nil:
-		return j.part.Plan.Reason
-	case j.failed != nil:
-		return j.failed.Error()
+		return outcomeFailed, j.failed.Error()
 	}
 	d := &j.differs
-	return fmt.Sprintf("rows and receipts differ: %d changed, %d missing, %d foreign", len(d.Changed), len(d.Missing), len(d.Foreign))
+	return outcomeHeld, fmt.Sprintf("rows and receipts differ: %d changed, %d missing, %d foreign", len(d.Changed), len(d.Missing), len(d.Foreign))
 }
 
 func (j *job) sessionRow(now time.Time) store.Session {
-	receipts := j.session.receipts
+	receipts, left := j.session.receipts, &j.session.overflow
+	_, why := j.result()
 	row := store.Session{
 		AgentID: j.part.AgentID, SessionID: j.part.SessionID,
 		Version: uint64(now.UnixNano()), UpdatedAt: now,
-		Status: store.SessionSealed, Reason: j.why(),
-		Traces: uint64(len(receipts) + j.session.overflow.receipts), Bundles: uint32(j.part.Plan.Part), Ended: j.session.ended,
+		Status: store.SessionSealed, Reason: why,
+		Traces: uint64(len(receipts) + left.receipts), Bundles: uint32(j.part.Plan.Part), Ended: j.session.ended,
 	}
 	if j.bundle == nil {
 		row.Status, row.Bundles = store.SessionHeld, uint32(j.part.Plan.Part-1)
 	}
 	row.FirstEvent, row.LastEvent, row.FirstSequence, row.LastSequence = extent(receipts)
-	j.session.overflow.widen(&row)
+	if left.receipts > 0 {
+		row.LastSequence = left.highest
+		if left.first.Before(row.FirstEvent) {
+			row.FirstEvent = left.first
+		}
+		if left.last.After(row.LastEvent) {
+			row.LastEvent = left.last
+		}
+	}
 	return row
 }
 
@@ -177,9 +182,10 @@ func (j *job) bundleRow() store.Bundle {
 // session that stays held does not fill the table.
 func (j *job) runRow(now time.Time) store.SealRun {
 	plan := &j.part.Plan
+	outcome, why := j.result()
 	row := store.SealRun{
 		AgentID: j.part.AgentID, SessionID: j.part.SessionID, StartedAt: j.began, FinishedAt: now,
-		Outcome: j.outcome(), Reason: j.why(), Traces: uint64(plan.Traces), Cut: plan.Cut,
+		Outcome: outcome, Reason: why, Traces: uint64(plan.Traces), Cut: plan.Cut,
 		Changed: j.differs.Changed, Missing: j.differs.Missing, Foreign: j.differs.Foreign,
 	}
 	if j.bundle != nil {

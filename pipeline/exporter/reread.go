@@ -2,6 +2,8 @@ package exporter
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -42,35 +44,28 @@ func (e *exporter) reread(ctx context.Context, created time.Time) error {
 		return nil
 	}
 	return e.env.Retry.Do(ctx, "read receipts again", func() error {
-		folding, from, err := e.begin(ctx, lacking, created)
-		if err != nil {
-			return err
+		folding, from := make(map[store.SessionKey]*rereading, len(lacking)), lacking[0].from
+		for _, s := range lacking {
+			last, _, err := e.lastRecord(ctx, s.key)
+			if err != nil {
+				return err
+			}
+			folding[s.key] = &rereading{session: s, folded: openSession{key: s.key, keep: s.keep}, after: last.Covered(created)}
+			from = min(from, s.from)
 		}
 		if err := e.foldAgain(ctx, folding, from); err != nil {
 			return fmt.Errorf("read stream %s from message %d: %w", stream.Receipts, from, err)
 		}
-		for _, a := range folding {
-			a.end()
-			e.index.closeEmpty(a.session)
+		for _, a := range folding { // all other fields of the session stay
+			s, f := a.session, &a.folded
+			s.receipts, s.bytes, s.overflow, s.from, s.short = f.receipts, f.bytes, f.overflow, f.from, false
+			e.index.closeEmpty(s)
 		}
 		return nil
 	})
 }
 
-// begin determines how much of each session is in bundles, and where to start reading.
-func (e *exporter) begin(ctx context.Context, sessions []*openSession, created time.Time) (folding map[store.SessionKey]*rereading, from uint64, err error) {
-	folding, from = make(map[store.SessionKey]*rereading, len(sessions)), sessions[0].from
-	for _, s := range sessions {
-		last, _, err := e.lastRecord(ctx, s.key)
-		if err != nil {
-			return nil, 0, err
-		}
-		folding[s.key] = &rereading{session: s, folded: openSession{key: s.key, keep: s.keep}, after: last.Covered(created)}
-		from = min(from, s.from)
-	}
-	return folding, from, nil
-}
-
+// foldAgain folds the receipts of these sessions from a message on.
 func (e *exporter) foldAgain(ctx context.Context, folding map[store.SessionKey]*rereading, from uint64) error {
 	source, err := e.receiptsFrom(ctx, from)
 	if err != nil {
@@ -81,10 +76,27 @@ func (e *exporter) foldAgain(ctx context.Context, folding map[store.SessionKey]*
 	for at := from; at <= e.index.position; {
 		messages, err = source.Fetch(ctx, messages[:0], rereadMessages, rereadBytes, rereadWait)
 		for i := range messages {
-			if m := &messages[i]; m.Sequence >= at && m.Sequence <= e.index.position {
-				e.foldMessage(folding, m)
+			m := &messages[i]
+			within := m.Sequence >= at && m.Sequence <= e.index.position
+			if at = max(at, m.Sequence+1); !within {
+				continue
 			}
-			at = max(at, messages[i].Sequence+1)
+			receipts, _, damaged := wire.DecodeReceipts(m.Data, e.receipts[:0])
+			if damaged != nil { // it was reported when it was folded first
+				continue
+			}
+			e.receipts = receipts
+			for j := range receipts {
+				r := &receipts[j]
+				a := folding[store.SessionKey{AgentID: r.AgentID, SessionID: r.SessionID}]
+				if a == nil || r.Sequence <= a.after {
+					continue
+				}
+				if a.folded.from == 0 {
+					a.folded.from = m.Sequence
+				}
+				a.folded.add(r)
+			}
 		}
 		if err != nil {
 			return err
@@ -93,29 +105,52 @@ func (e *exporter) foldAgain(ctx context.Context, folding map[store.SessionKey]*
 	return nil
 }
 
-// foldMessage folds the receipts of these sessions in a message. A message that cannot be parsed
-// was reported when it was folded first.
-func (e *exporter) foldMessage(folding map[store.SessionKey]*rereading, m *stream.Message) {
-	receipts, _, err := wire.DecodeReceipts(m.Data, e.receipts[:0])
-	if err != nil {
-		return
-	}
-	e.receipts = receipts
-	for i := range receipts {
-		r := &receipts[i]
-		a := folding[store.SessionKey{AgentID: r.AgentID, SessionID: r.SessionID}]
-		if a == nil || r.Sequence <= a.after {
-			continue
-		}
-		if a.folded.from == 0 {
-			a.folded.from = m.Sequence
-		}
-		a.folded.add(r)
-	}
+// checkpoint is the state of the fold in bucket seals, under a key that no session has.
+type checkpoint struct {
+	StreamCreated time.Time `json:"stream_created"` // of RECEIPTS
+	From          uint64    `json:"from"`
 }
 
-// end replaces the receipts of the session in the index. All its other fields stay.
-func (a *rereading) end() {
-	s, f := a.session, &a.folded
-	s.receipts, s.bytes, s.overflow, s.from, s.short = f.receipts, f.bytes, f.overflow, f.from, false
+const checkpointKey = "checkpoint"
+
+func (e *exporter) saveCheckpoint(ctx context.Context) error {
+	e.savedAt = time.Now()
+	from := e.index.checkpoint()
+	if from == e.saved {
+		return nil
+	}
+	value, err := json.Marshal(checkpoint{StreamCreated: e.created, From: from})
+	if err != nil {
+		return fmt.Errorf("encode the checkpoint: %w", err)
+	}
+	return e.env.Retry.Do(ctx, "save the checkpoint", func() error {
+		if err := e.confirm(ctx); err != nil {
+			return err
+		}
+		if _, err := e.seals.Put(ctx, checkpointKey, value); err != nil {
+			return err
+		}
+		e.saved = from
+		return nil
+	})
+}
+
+// loadCheckpoint returns the RECEIPTS sequence to begin at: 0 is the first. It returns 0 if there
+// is no checkpoint or it belongs to another stream.
+func loadCheckpoint(ctx context.Context, seals Bucket, created time.Time) (uint64, error) {
+	value, _, err := seals.GetNewest(ctx, checkpointKey)
+	if errors.Is(err, stream.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("load the checkpoint: %w", err)
+	}
+	var c checkpoint
+	if err := json.Unmarshal(value, &c); err != nil {
+		return 0, fmt.Errorf("load the checkpoint: %w", err)
+	}
+	if !c.StreamCreated.Equal(created) {
+		return 0, nil
+	}
+	return c.From, nil
 }

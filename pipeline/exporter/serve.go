@@ -35,9 +35,12 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, held *service.H
 	if err := Continues(ctx, env, broker, cfg.keyFile()); err != nil {
 		return err
 	}
-	lock, err := lockBundles(cfg.bundleDir())
+	if err := durable.MkdirAll(cfg.bundleDir(), 0o755); err != nil {
+		return fmt.Errorf("bundle directory: %w", err)
+	}
+	lock, err := durable.Acquire(filepath.Join(cfg.bundleDir(), ".lock"), "exporter") // two exporters could not distinguish their files
 	if err != nil {
-		return err
+		return fmt.Errorf("bundle directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
 	if err := held.Booted(ctx, env); err != nil {
@@ -80,19 +83,6 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, held *service.H
 		e.run, e.anchors.run, e.copies.run, keeper.Run, auditor.Run)
 }
 
-// lockBundles creates the bundle directory and locks it for this process. Two exporters in one
-// directory could not distinguish their files.
-func lockBundles(dir string) (*durable.Lock, error) {
-	if err := durable.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("bundle directory: %w", err)
-	}
-	lock, err := durable.Acquire(filepath.Join(dir, ".lock"), "exporter")
-	if err != nil {
-		return nil, fmt.Errorf("bundle directory: %w", err)
-	}
-	return lock, nil
-}
-
 // open opens the buckets, and the stream at the checkpoint.
 func open(ctx context.Context, cfg *Config, env *service.Env, broker *stream.Client) (*exporter, *stream.Consumer, error) {
 	times, faults := parseSchedules("schedule", cfg.Schedule)
@@ -105,7 +95,7 @@ func open(ctx context.Context, cfg *Config, env *service.Env, broker *stream.Cli
 	}
 	e := &exporter{
 		env: env, cfg: cfg, broker: broker, metrics: newMetrics(env.Metrics), clock: newClock(time.Now),
-		index: newIndex(cfg.keepReceipts()), schedules: times, rules: rules,
+		index: newIndex(max(leastKept, 4*cfg.RotateRows)), schedules: times, rules: rules,
 	}
 	var registry *cards.Registry
 	var source *stream.Consumer

@@ -66,7 +66,6 @@ func (e *exporter) followKey(ctx context.Context, slot keystore.Slot) (*keystore
 	return live, nil
 }
 
-// openSigner opens the session key.
 func (e *exporter) openSigner(ctx context.Context, path string) (err error) {
 	slot := keystore.Slot{Path: path, Purpose: keyring.Session}
 	e.signer.list.path = slot.List()

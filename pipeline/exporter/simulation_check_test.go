@@ -121,7 +121,7 @@ func (s *simulation) compose(key store.SessionKey, plan seal.Record) (*aivs.Bund
 		finding := &part.Verdict.Findings[i]
 		finding.Description, _ = redact.AllRules.Message(finding.Description)
 	}
-	in, err := seal.Compose(&part, contents, seal.Generator{Name: s.cfg.Generator, URL: s.cfg.GeneratorURL})
+	in, err := seal.Compose(&part, contents, s.cfg.Generator, s.cfg.GeneratorURL)
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func (r *simulatedRows) NumberedTraces(_ context.Context, questions []store.Numb
 	return make([][]session.NumberedTrace, len(questions)), nil
 }
 
-func (r *simulatedRows) PrecedingNumbers(_ context.Context, questions []store.PrecedingQuestion) ([]*session.NumberedTrace, error) {
+func (r *simulatedRows) PrecedingNumbers(_ context.Context, questions []store.NumberQuestion) ([]*session.NumberedTrace, error) {
 	return make([]*session.NumberedTrace, len(questions)), nil
 }
 

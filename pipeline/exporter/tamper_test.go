@@ -74,7 +74,7 @@ func TestTamperedColumnsAreHeld(t *testing.T) {
 		}
 	}
 	if !slices.Equal(sealed, []string{"whole"}) {
-		t.Errorf("sealed are %v, only the untouched session may be", sealed)
+		t.Errorf("sealed %v, want only the unchanged session", sealed)
 	}
 	reported := map[string]string{}
 	for _, row := range s.query(t, "SELECT DISTINCT session_id, arraySort(changed) FROM seal_runs WHERE outcome != 'sealed' AND notEmpty(reason)") {
@@ -82,7 +82,7 @@ func TestTamperedColumnsAreHeld(t *testing.T) {
 	}
 	if want := map[string]string{"moved": "[moved-0]", "numbered": "[numbered-0 numbered-1 numbered-2]", "carded": "[carded-1]",
 		"ended": "[ended-0]", "unjudged": "[]"}; !maps.Equal(reported, want) { // no row of the last is changed: its reason says what lacks
-		t.Errorf("reported are %v, want %v", reported, want)
+		t.Errorf("reported %v, want %v", reported, want)
 	}
 }
 

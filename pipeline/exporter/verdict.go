@@ -23,16 +23,19 @@ const lookUpTraces = 1000
 func (e *exporter) ask(ctx context.Context, jobs []*job) error {
 	asking := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.judge == nil || j.part.Plan.Session.Answers != nil })
 	found := make([]session.Found, len(asking))
+	// collect returns the questions, and of which job each one is.
+	collect := func(question func(*session.Judge) *session.NumberQuestion) (questions []store.NumberQuestion, of []int) {
+		for i, j := range asking {
+			if q := question(j.judge); q != nil {
+				questions = append(questions, store.NumberQuestion{AgentID: j.part.AgentID, SessionID: j.part.SessionID, NumberQuestion: *q})
+				of = append(of, i)
+			}
+		}
+		return questions, of
+	}
 
 	// The trace before each session by its agent's counter. The other questions depend on it.
-	var preceding []store.PrecedingQuestion
-	var of []int // the job of each question
-	for i, j := range asking {
-		if q := j.judge.Preceding(); q != nil {
-			preceding = append(preceding, store.PrecedingQuestion{AgentID: j.part.AgentID, SessionID: j.part.SessionID, NumberQuestion: *q})
-			of = append(of, i)
-		}
-	}
+	preceding, of := collect((*session.Judge).Preceding)
 	before, err := e.rows.PrecedingNumbers(ctx, preceding)
 	if err != nil {
 		return err
@@ -42,14 +45,7 @@ func (e *exporter) ask(ctx context.Context, jobs []*job) error {
 	}
 
 	// The traces with the sequence numbers that are missing.
-	var numbers []store.NumberQuestion
-	of = nil
-	for i, j := range asking {
-		if q := j.judge.Questions().Numbers; q != nil {
-			numbers = append(numbers, store.NumberQuestion{AgentID: j.part.AgentID, NumberQuestion: *q})
-			of = append(of, i)
-		}
-	}
+	numbers, of := collect(func(judge *session.Judge) *session.NumberQuestion { return judge.Questions().Numbers })
 	numbered, err := e.rows.NumberedTraces(ctx, numbers)
 	if err != nil {
 		return err
@@ -84,22 +80,11 @@ func (e *exporter) ask(ctx context.Context, jobs []*job) error {
 	return nil
 }
 
-// sessionVerdicts returns the verdicts on the sealed sessions.
-func sessionVerdicts(jobs []*job) []*schema.SessionVerdict {
-	var verdicts []*schema.SessionVerdict
-	for _, j := range jobs {
-		if j.bundle != nil && j.part.Verdict != nil {
-			verdicts = append(verdicts, j.part.Verdict)
-		}
-	}
-	return verdicts
-}
-
 // alert publishes an alert for each verdict on a session that has findings. Its data is the
 // verdict as JSON, as in the verifier's alerts on traces.
-func (e *exporter) alert(ctx context.Context, jobs []*job) error {
+func (e *exporter) alert(ctx context.Context, verdicts []*schema.SessionVerdict) error {
 	var alerts []wire.Alert
-	for _, v := range sessionVerdicts(jobs) {
+	for _, v := range verdicts {
 		if len(v.Findings) == 0 {
 			continue
 		}

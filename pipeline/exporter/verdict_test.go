@@ -62,7 +62,7 @@ func TestGapIsInBundleRowAndAlert(t *testing.T) {
 	}
 	report, err := aivs.Verify(bytes.NewReader(data), aivs.Options{RequireSignature: true})
 	if err != nil || !report.Intact {
-		t.Errorf("the Go verifier says %+v (%v)", report, err)
+		t.Errorf("the Go verifier returns %+v (%v)", report, err)
 	}
 	if out, err := python(t, data); err != nil {
 		t.Errorf("verify.py: %v\n%s", err, out)

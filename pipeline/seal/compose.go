@@ -30,12 +30,6 @@ type Part struct {
 	Verdict   *schema.SessionVerdict
 }
 
-// Generator names the program that makes the bundles, as their manifest states it.
-type Generator struct {
-	Name string
-	URL  string
-}
-
 // Contents is the content of a part's bundle that depends on its traces and not on its plan.
 type Contents struct {
 	rows       []aivs.Row
@@ -75,8 +69,9 @@ func Read(p *Part, numbered bool, outputLimit int, rules redact.Rules) (*Content
 	return &c.Contents, judge, nil
 }
 
-// Compose combines the contents of a part with its plan to the input of its bundle.
-func Compose(p *Part, c *Contents, generator Generator) (*aivs.Input, error) {
+// Compose combines the contents of a part with its plan to the input of its bundle. The manifest
+// names the program that makes it, with its URL.
+func Compose(p *Part, c *Contents, generator, generatorURL string) (*aivs.Input, error) {
 	onSession, err := json.Marshal(p.Verdict)
 	if err == nil {
 		onSession, _, err = c.rules.Record(onSession)
@@ -89,6 +84,11 @@ func Compose(p *Part, c *Contents, generator Generator) (*aivs.Input, error) {
 		{Name: aivs.VerdictsMember, Data: c.verdicts},
 		{Name: aivs.SessionMember, Data: append(pyjson.Line(onSession), '\n')},
 	}
+	// The cards are written as they were registered: cards are public, and a card's signature covers
+	// all of it.
+	for _, id := range slices.Sorted(maps.Keys(p.Cards)) {
+		members = append(members, aivs.Member{Name: "cards/" + durable.SafeName(id) + ".json", Data: pyjson.Line(p.Cards[id])})
+	}
 	return &aivs.Input{
 		SessionID:            p.SessionID,
 		AgentID:              p.AgentID,
@@ -98,15 +98,14 @@ func Compose(p *Part, c *Contents, generator Generator) (*aivs.Input, error) {
 		TraceCount:           int64(len(c.rows)),
 		Redactions:           int64(c.redactions.Draft),
 		OptionalRedactions:   int64(c.redactions.Optional),
-		Generator:            generator.Name,
-		GeneratorURL:         generator.URL,
+		Generator:            generator,
+		GeneratorURL:         generatorURL,
 		PreviousBundleSHA256: p.Plan.Previous,
 		Rows:                 aivs.SliceRows(c.rows),
-		Members:              append(members, cardMembers(p.Cards)...),
+		Members:              members,
 	}, nil
 }
 
-// composer builds the contents of a bundle.
 type composer struct {
 	Contents
 	reader
@@ -149,8 +148,12 @@ func (c *composer) row(t *schema.Trace, line schema.Digest) (aivs.Row, error) {
 	if err != nil {
 		return aivs.Row{}, fmt.Errorf("outputs: %w", err)
 	}
+	actionType := "aap." + string(t.Action.Type)
+	if execution.Present {
+		actionType = aivs.ActionToolCall
+	}
 	return aivs.Row{
-		ActionType:  actionType(t),
+		ActionType:  actionType,
 		ToolName:    c.toolName(t),
 		InputsJSON:  inputs,
 		OutputsJSON: outputs,
@@ -198,7 +201,6 @@ func (c *composer) redactedText(text string) string {
 	return hidden
 }
 
-// object writes members as a JSON object.
 func object(members schema.Members) (b []byte, err error) {
 	b = []byte{'{'}
 	for i, m := range members {
@@ -211,13 +213,6 @@ func object(members schema.Members) (b []byte, err error) {
 		b = append(append(b, ':'), m.Value...)
 	}
 	return append(b, '}'), nil
-}
-
-func actionType(t *schema.Trace) string {
-	if t.Context.Execution.Present {
-		return aivs.ActionToolCall
-	}
-	return "aap." + string(t.Action.Type)
 }
 
 // toolName returns the tool's namespaced name, redacted. A name without a namespace gets one.
@@ -255,14 +250,4 @@ func (c *composer) verdictLines(traces []*store.StoredTrace) ([]byte, error) {
 		lines = append(append(lines, pyjson.Line(data)...), '\n')
 	}
 	return lines, nil
-}
-
-// cardMembers returns the cards as they were registered, in the order of their ids. They are not
-// redacted: cards are public, and a card's signature covers all of it.
-func cardMembers(cards map[string][]byte) []aivs.Member {
-	members := make([]aivs.Member, 0, len(cards))
-	for _, id := range slices.Sorted(maps.Keys(cards)) {
-		members = append(members, aivs.Member{Name: "cards/" + durable.SafeName(id) + ".json", Data: pyjson.Line(cards[id])})
-	}
-	return members
 }

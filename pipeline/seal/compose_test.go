@@ -38,7 +38,7 @@ func TestNoSecretEntersABundle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := Compose(part, contents, Generator{Name: "Plumbline", URL: "https://example.org"})
+	in, err := Compose(part, contents, "Plumbline", "https://example.org")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestOptionalRedactionsAreCountedSeparately(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in, err := Compose(part, contents, Generator{Name: "Plumbline", URL: "https://example.org"})
+		in, err := Compose(part, contents, "Plumbline", "https://example.org")
 		if err != nil {
 			t.Fatal(err)
 		}

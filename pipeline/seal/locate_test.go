@@ -49,7 +49,7 @@ func bundleOfTraces(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := Compose(part, contents, Generator{Name: "Plumbline", URL: "https://example.org"})
+	in, err := Compose(part, contents, "Plumbline", "https://example.org")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestChangedRowsAreNamed(t *testing.T) {
 			t.Errorf("%+v\n%d %s: %+v", want, c.row, c.field, report.Faults)
 		}
 		if said := verifyPy(t, changed); !strings.Contains(said, "FAIL  "+want+"\n") || strings.Count(said, "FAIL  row") != 1 {
-			t.Errorf("%d %s: verify.py says %s", c.row, c.field, said)
+			t.Errorf("%d %s: verify.py reports %s", c.row, c.field, said)
 		}
 	}
 	if report, err := aivs.Verify(bytes.NewReader(withRows(t, bundle, true, func(*aivs.Row) {})), aivs.Options{}); err != nil || !report.Intact {
@@ -264,7 +264,7 @@ func TestRowsOfAForgedLogAreNamed(t *testing.T) {
 				said += "FAIL  " + w + "\n"
 			}
 			if py := verifyPy(t, forged); !strings.Contains(py, said+"\n") && name != "nothing" || strings.Count(py, "FAIL  ") != len(want) {
-				t.Errorf("verify.py says %s\nwant %s", py, said)
+				t.Errorf("verify.py reports %s\nwant %s", py, said)
 			}
 		})
 	}
@@ -300,7 +300,7 @@ func TestChangedRowIsNamedWhereAnotherKeySigned(t *testing.T) {
 		}
 	}
 	if py := verifyPy(t, resigned); !strings.Contains(py, "FAIL  row 3: "+want+"\nFAIL  row 1: its key_id is not that of public_key.pem\n") {
-		t.Errorf("verify.py says %s", py)
+		t.Errorf("verify.py reports %s", py)
 	}
 }
 
@@ -335,7 +335,7 @@ func TestChangedRowIsNamedWhereALinkIsBroken(t *testing.T) {
 	}
 	said := "FAIL  " + want[0].Where + ": " + want[0].Message + "\nFAIL  " + want[1].Where + ": " + want[1].Message + "\n\n"
 	if py := verifyPy(t, changed); !strings.Contains(py, said) {
-		t.Errorf("verify.py says %s", py)
+		t.Errorf("verify.py reports %s", py)
 	}
 }
 

@@ -140,14 +140,14 @@ func TestAmbiguousInsertLosesAndDoublesNothing(t *testing.T) {
 			p.armed.Store(true)
 			err := s.InsertTraces(t.Context(), b)
 			if err == nil || database.Classify(err) != database.Retry {
-				t.Fatalf("the cut insert answered %v", err)
+				t.Fatalf("the insert whose connection was cut returned %v", err)
 			}
 			if _, typed := errors.AsType[*clickhouse.Exception](err); typed {
-				t.Fatalf("the server answered: nothing was ambiguous: %v", err)
+				t.Fatalf("the outcome of the insert was known: %v", err)
 			}
 			stored := one[uint64](t, direct, "SELECT count() FROM traces")
 			if applied != (stored == rows) {
-				t.Fatalf("%d rows stored by the first attempt", stored)
+				t.Fatalf("the first attempt stored %d rows", stored)
 			}
 			retry(t, s, b)
 			if c := counts(t, direct); c.Traces != rows || c.TraceRows != rows || c.Verdicts != rows {

@@ -49,7 +49,7 @@ func TestRowsThatWereNotWrittenAreInsertedAgain(t *testing.T) {
 		}
 		outcome := s.InsertTraces(t.Context(), b)
 		if outcome == nil {
-			t.Fatal("rows of which nothing is written count as stored")
+			t.Fatal("rows that were not written count as stored")
 		}
 		t.Log(outcome) // ErrUnwritten, or the error that the server was killed before it answered
 		if killed {
@@ -67,7 +67,7 @@ func TestRowsThatWereNotWrittenAreInsertedAgain(t *testing.T) {
 		end := time.Now().Add(time.Minute)
 		for state := e.State(); state.Restarts <= round || !state.Ready; state = e.State() {
 			if time.Now().After(end) {
-				t.Fatal("the server was not started again")
+				t.Fatal("the server was not restarted")
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -85,11 +85,11 @@ func TestVisibleRowsAreSentAgainAfterFailedWrites(t *testing.T) {
 	insert(t, s, b)
 	b.traces.doubt, b.traces.done = true, false
 	if rows, err := s.unstored(t.Context(), b.traces); err != nil || rows == nil || len(rows) > 0 {
-		t.Fatalf("after a lost answer are sent: %v, %v, want none", rows, err)
+		t.Fatalf("after a lost answer rows %v are sent (%v), want none", rows, err)
 	}
 	b.traces.unwritten = true
 	if rows, err := s.unstored(t.Context(), b.traces); rows != nil || err != nil {
-		t.Errorf("after writes that failed are sent: %v, %v, want all", rows, err)
+		t.Errorf("after failed writes rows %v are sent (%v), want all", rows, err)
 	}
 }
 

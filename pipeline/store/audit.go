@@ -32,16 +32,21 @@ func (r Reader) TracesByDigest(ctx context.Context, digests []schema.Digest) ([]
 		clickhouse.Named("digests", hexadecimal(digests)))
 }
 
-// JudgedTrace is a verdict: its identity, and its trace's position in the stream.
-type JudgedTrace struct {
+// TracePlace is a trace's position in the stream and in its session.
+type TracePlace struct {
 	Owned
-	VerdictKey
 	StreamCreated time.Time `ch:"stream_created"`
 	Sequence      uint64    `ch:"stream_sequence"`
 	AgentID       string    `ch:"agent_id"`
 	SessionID     string    `ch:"session_id"`
 	TraceID       string    `ch:"trace_id"`
-	StoredID      string    `ch:"verdict_id"` // as ClickHouse computes it: ID in hexadecimal
+}
+
+// JudgedTrace is a verdict: its identity, and the place of its trace.
+type JudgedTrace struct {
+	TracePlace
+	VerdictKey
+	StoredID string `ch:"verdict_id"` // as ClickHouse computes it: ID in hexadecimal
 }
 
 // JudgedTraces yields every verdict, duplicates included, in the stream order of the traces.
@@ -49,16 +54,11 @@ func (r Reader) JudgedTraces(ctx context.Context) iter.Seq2[*JudgedTrace, error]
 	return each[JudgedTrace](ctx, r.db, "the verdicts", queryJudgedTraces)
 }
 
-// MeasuredTrace is a drift point: its trace, and the trace's position in the stream.
+// MeasuredTrace is a drift point: its trace, and the place of the trace.
 type MeasuredTrace struct {
-	Owned
-	StreamCreated time.Time     `ch:"stream_created"`
-	Sequence      uint64        `ch:"stream_sequence"`
-	AgentID       string        `ch:"agent_id"`
-	SessionID     string        `ch:"session_id"`
-	TraceID       string        `ch:"trace_id"`
-	TraceDigest   schema.Digest `ch:"trace_digest"`
-	Received      time.Time     `ch:"received_at"`
+	TracePlace
+	TraceDigest schema.Digest `ch:"trace_digest"`
+	Received    time.Time     `ch:"received_at"`
 }
 
 // MeasuredTraces yields every drift point, duplicates included, in the stream order of the
@@ -83,16 +83,11 @@ func (r Reader) AccountedLetters(ctx context.Context) iter.Seq2[*AccountedLetter
 	return each[AccountedLetter](ctx, r.db, "the dead letters", queryAccountedLetters)
 }
 
-// SessionPlace is a trace's position in its session.
+// SessionPlace is a trace's place, and how long it is kept.
 type SessionPlace struct {
-	Owned
-	AgentID       string      `ch:"agent_id"`
-	SessionID     string      `ch:"session_id"`
-	StreamCreated time.Time   `ch:"stream_created"`
-	Sequence      uint64      `ch:"stream_sequence"`
-	TraceID       string      `ch:"trace_id"`
-	Received      time.Time   `ch:"received_at"`
-	RetainUntil   RetainUntil `ch:"retain_until"`
+	TracePlace
+	Received    time.Time   `ch:"received_at"`
+	RetainUntil RetainUntil `ch:"retain_until"`
 }
 
 // SessionPlaces yields the position of every trace, session by session, ordered by agent and
@@ -135,12 +130,10 @@ func (r Reader) TraceDigests(ctx context.Context) ([]schema.Digest, error) {
 	type row struct {
 		Digest schema.Digest `ch:"digest"`
 	}
-	var digests []schema.Digest
-	for row, err := range each[row](ctx, r.db, "the digests of traces", queryTraceDigests) {
-		if err != nil {
-			return nil, err
-		}
-		digests = append(digests, row.Digest)
+	rows, err := read[row](ctx, r.db, "the digests of traces", queryTraceDigests)
+	digests := make([]schema.Digest, len(rows))
+	for i := range rows {
+		digests[i] = rows[i].Digest
 	}
-	return digests, nil
+	return digests, err
 }

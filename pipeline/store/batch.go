@@ -1,6 +1,7 @@
 package store
 
 import (
+	"reflect"
 	"strings"
 	"time"
 	"unsafe"
@@ -117,7 +118,7 @@ type block struct {
 	stored string // the query that looks rows up, from sql
 	fields []field
 	rows   rowKeys
-	wire   *wire
+	wire   wire
 
 	statement string
 	suspects  []int // rows that may already be stored: their messages were redelivered
@@ -150,7 +151,8 @@ type rowKey struct {
 
 // newBlock creates the columns of a table (see makeFields), and a block for them.
 func newBlock(table, stored string, rows rowKeys, columns any) *block {
-	b := &block{table: table, stored: stored, rows: rows, fields: makeFields(columns), wire: newWire()}
+	b := &block{table: table, stored: stored, rows: rows, fields: makeFields(reflect.ValueOf(columns).Elem())}
+	b.wire.reader = proto.NewReader(&b.wire.source)
 	names := make([]string, len(b.fields))
 	for i := range b.fields {
 		names[i] = b.fields[i].name
@@ -179,21 +181,45 @@ func (b *block) pick(rows []int) []field {
 	return out
 }
 
+// originColumns are the columns that a trace and its verdict share: whose row it is, and from which
+// message it comes.
+type originColumns struct {
+	EventHour     *native[uint32] `ch:"event_hour UInt32"`
+	Tenant        *native[string] `ch:"tenant LowCardinality(String)"`
+	AgentID       *text           `ch:"agent_id String"`
+	TraceID       *text           `ch:"trace_id String"`
+	EventTime     *native[int64]  `ch:"event_time DateTime64(9, 'UTC')"`
+	Received      *native[int64]  `ch:"received_at DateTime64(9, 'UTC')"`
+	RetainUntil   *native[uint32] `ch:"retain_until DateTime('UTC')"`
+	StreamCreated *native[int64]  `ch:"stream_created DateTime64(9, 'UTC')"`
+	Sequence      *native[uint64] `ch:"stream_sequence UInt64"`
+	CardID        *text           `ch:"card_id String"`
+	SessionID     *text           `ch:"session_id String"`
+}
+
+func (c *originColumns) add(tenant string, t *schema.Trace, m *Meta) {
+	c.EventHour.Append(EventHour(t.Timestamp))
+	c.Tenant.Append(tenant)
+	c.AgentID.add(t.AgentID)
+	c.TraceID.add(t.TraceID)
+	c.EventTime.Append(nanoseconds(t.Timestamp))
+	c.Received.Append(nanoseconds(m.Received))
+	c.RetainUntil.Append(retention(m.RetainUntil))
+	c.StreamCreated.Append(nanoseconds(m.StreamCreated))
+	c.Sequence.Append(m.Sequence)
+	c.CardID.add(t.CardID)
+	c.SessionID.add(m.SessionID)
+}
+
+func (c *originColumns) len() int { return c.Sequence.Rows() }
+
+func (c *originColumns) hour(row int) uint32 { return c.EventHour.Row(row) }
+
 // traceColumns are the columns of table traces, with their types.
 type traceColumns struct {
-	EventHour        *native[uint32]                  `ch:"event_hour UInt32"`
-	Tenant           *native[string]                  `ch:"tenant LowCardinality(String)"`
-	AgentID          *text                            `ch:"agent_id String"`
-	TraceID          *text                            `ch:"trace_id String"`
+	originColumns
 	Digest           *native[[]byte]                  `ch:"digest FixedString(32)"`
-	EventTime        *native[int64]                   `ch:"event_time DateTime64(9, 'UTC')"`
-	Received         *native[int64]                   `ch:"received_at DateTime64(9, 'UTC')"`
-	RetainUntil      *native[uint32]                  `ch:"retain_until DateTime('UTC')"`
-	StreamCreated    *native[int64]                   `ch:"stream_created DateTime64(9, 'UTC')"`
-	Sequence         *native[uint64]                  `ch:"stream_sequence UInt64"`
 	Partition        *native[uint16]                  `ch:"stream_partition UInt16"`
-	CardID           *text                            `ch:"card_id String"`
-	SessionID        *text                            `ch:"session_id String"`
 	SessionEnd       *native[bool]                    `ch:"session_end Bool"`
 	SequenceNumber   *native[proto.Nullable[uint64]]  `ch:"sequence_number Nullable(UInt64)"`
 	ActionType       *native[string]                  `ch:"action_type LowCardinality(String)"`
@@ -217,19 +243,9 @@ type traceColumns struct {
 }
 
 func (c *traceColumns) add(tenant string, t *schema.Trace, m *Meta) {
-	c.EventHour.Append(EventHour(t.Timestamp))
-	c.Tenant.Append(tenant)
-	c.AgentID.add(t.AgentID)
-	c.TraceID.add(t.TraceID)
+	c.originColumns.add(tenant, t, m)
 	c.Digest.Append(t.Digest[:])
-	c.EventTime.Append(nanoseconds(t.Timestamp))
-	c.Received.Append(nanoseconds(m.Received))
-	c.RetainUntil.Append(retention(m.RetainUntil))
-	c.StreamCreated.Append(nanoseconds(m.StreamCreated))
-	c.Sequence.Append(m.Sequence)
 	c.Partition.Append(uint16(m.Partition))
-	c.CardID.add(t.CardID)
-	c.SessionID.add(m.SessionID)
 	c.SessionEnd.Append(t.Context.SessionEnd)
 	c.SequenceNumber.Append(nullable(t.Context.SequenceNumber, t.Context.HasSequenceNumber))
 	c.ActionType.Append(string(t.Action.Type))
@@ -253,33 +269,19 @@ func (c *traceColumns) add(tenant string, t *schema.Trace, m *Meta) {
 	c.Raw.add(unsafe.String(unsafe.SliceData(t.Raw), len(t.Raw)))
 }
 
-func (c *traceColumns) len() int { return c.Sequence.Rows() }
-
-func (c *traceColumns) hour(row int) uint32 { return c.EventHour.Row(row) }
-
 func (c *traceColumns) key(row int) rowKey {
 	return rowKey{StreamCreated: c.StreamCreated.Row(row), Sequence: c.Sequence.Row(row), Digest: schema.Digest(c.Digest.Row(row))}
 }
 
 // verdictColumns are the columns of table verdicts, with their types.
 type verdictColumns struct {
-	EventHour         *native[uint32]  `ch:"event_hour UInt32"`
-	Tenant            *native[string]  `ch:"tenant LowCardinality(String)"`
-	AgentID           *text            `ch:"agent_id String"`
-	TraceID           *text            `ch:"trace_id String"`
+	originColumns
 	TraceDigest       *native[[]byte]  `ch:"trace_digest FixedString(32)"`
 	CardDigest        *native[[]byte]  `ch:"card_digest FixedString(32)"`
 	EngineVersion     *native[string]  `ch:"engine_version LowCardinality(String)"`
 	Profile           *native[string]  `ch:"profile LowCardinality(String)"`
 	RevokedAt         *native[int64]   `ch:"revoked_at DateTime64(9, 'UTC')"`
 	VerifiedAt        *native[int64]   `ch:"verified_at DateTime64(9, 'UTC')"`
-	EventTime         *native[int64]   `ch:"event_time DateTime64(9, 'UTC')"`
-	Received          *native[int64]   `ch:"received_at DateTime64(9, 'UTC')"`
-	RetainUntil       *native[uint32]  `ch:"retain_until DateTime('UTC')"`
-	StreamCreated     *native[int64]   `ch:"stream_created DateTime64(9, 'UTC')"`
-	Sequence          *native[uint64]  `ch:"stream_sequence UInt64"`
-	SessionID         *text            `ch:"session_id String"`
-	CardID            *text            `ch:"card_id String"`
 	Status            *native[string]  `ch:"status LowCardinality(String)"`
 	Verified          *native[bool]    `ch:"verified Bool"`
 	RecommendedAction *native[string]  `ch:"recommended_action LowCardinality(String)"`
@@ -320,23 +322,13 @@ func (c *remarkColumns) add(remarks []schema.Remark) {
 }
 
 func (c *verdictColumns) add(tenant string, t *schema.Trace, m *Meta, v *schema.Verdict) {
-	c.EventHour.Append(EventHour(t.Timestamp))
-	c.Tenant.Append(tenant)
-	c.AgentID.add(t.AgentID)
-	c.TraceID.add(t.TraceID)
+	c.originColumns.add(tenant, t, m)
 	c.TraceDigest.Append(t.Digest[:])
 	c.CardDigest.Append(v.Metadata.CardDigest[:])
 	c.EngineVersion.Append(v.Metadata.EngineVersion)
 	c.Profile.Append(v.Metadata.Profile)
 	c.RevokedAt.Append(nanoseconds(v.Metadata.CardRevokedAt))
 	c.VerifiedAt.Append(nanoseconds(v.Timestamp))
-	c.EventTime.Append(nanoseconds(t.Timestamp))
-	c.Received.Append(nanoseconds(m.Received))
-	c.RetainUntil.Append(retention(m.RetainUntil))
-	c.StreamCreated.Append(nanoseconds(m.StreamCreated))
-	c.Sequence.Append(m.Sequence)
-	c.SessionID.add(m.SessionID)
-	c.CardID.add(t.CardID)
 	c.Status.Append(string(v.Status))
 	c.Verified.Append(v.Verified)
 	c.RecommendedAction.Append(string(v.RecommendedAction))
@@ -357,10 +349,6 @@ func (c *verdictColumns) add(tenant string, t *schema.Trace, m *Meta, v *schema.
 	c.InferredClaims.Append(uint32(v.Metadata.InferredClaims))
 	c.Methodology.Append(v.Metadata.Methodology)
 }
-
-func (c *verdictColumns) len() int { return c.Sequence.Rows() }
-
-func (c *verdictColumns) hour(row int) uint32 { return c.EventHour.Row(row) }
 
 func (c *verdictColumns) key(row int) rowKey {
 	return rowKey{

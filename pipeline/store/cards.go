@@ -46,55 +46,49 @@ type cardRow struct {
 	Raw                 []byte        `ch:"raw"`
 }
 
-func newCardRow(c *schema.Card, registered time.Time) cardRow {
-	row := cardRow{
-		AgentID: c.AgentID, CardID: c.CardID, Digest: c.Digest, RegisteredAt: registered,
-		Shape: string(c.Shape), Version: c.Version, IssuedAt: c.IssuedAt,
-		PrincipalType: c.Principal.Type, PrincipalIdentifier: c.Principal.Identifier,
-		Relationship: c.Principal.Relationship, EscalationContact: c.Principal.EscalationContact,
-		DeclaredValues: c.Values.Declared, ConflictsWith: c.Values.ConflictsWith, Hierarchy: c.Values.Hierarchy,
-		BoundedActions: c.Autonomy.BoundedActions, ForbiddenActions: c.Autonomy.ForbiddenActions,
-		MaxValueCurrency: c.Autonomy.MaxAutonomousValue.Currency,
-		TraceFormat:      c.Audit.TraceFormat, RetentionDays: uint32(c.Audit.RetentionDays),
-		StorageType: c.Audit.StorageType, StorageLocation: c.Audit.StorageLocation,
-		Queryable: c.Audit.Queryable, QueryEndpoint: c.Audit.QueryEndpoint, TamperEvidence: c.Audit.TamperEvidence,
-		Raw: c.Raw,
-	}
-	if !c.ExpiresAt.IsZero() {
-		row.ExpiresAt = &c.ExpiresAt
-	}
-	if c.Autonomy.MaxAutonomousValue.Present {
-		row.MaxValueAmount = &c.Autonomy.MaxAutonomousValue.Amount
-	}
-	for i := range c.Values.Definitions {
-		d := &c.Values.Definitions[i]
-		var priority *float64
-		if d.HasPriority {
-			priority = &d.Priority
-		}
-		row.DefinitionIDs = append(row.DefinitionIDs, d.ID)
-		row.DefinitionNames = append(row.DefinitionNames, d.Name)
-		row.DefinitionTexts = append(row.DefinitionTexts, d.Description)
-		row.Priorities = append(row.Priorities, priority)
-	}
-	for _, t := range c.Autonomy.EscalationTriggers {
-		row.TriggerConditions = append(row.TriggerConditions, t.Condition)
-		row.TriggerActions = append(row.TriggerActions, string(t.Action))
-		row.TriggerReasons = append(row.TriggerReasons, t.Reason)
-	}
-	return row
-}
-
-// InsertCards stores cards as registered. It is idempotent: duplicates collapse.
 func (w Writer) InsertCards(ctx context.Context, registered time.Time, cards []*schema.Card) error {
 	rows := make([]cardRow, len(cards))
 	for i, c := range cards {
-		rows[i] = newCardRow(c, registered)
+		rows[i] = cardRow{
+			AgentID: c.AgentID, CardID: c.CardID, Digest: c.Digest, RegisteredAt: registered,
+			Shape: string(c.Shape), Version: c.Version, IssuedAt: c.IssuedAt,
+			PrincipalType: c.Principal.Type, PrincipalIdentifier: c.Principal.Identifier,
+			Relationship: c.Principal.Relationship, EscalationContact: c.Principal.EscalationContact,
+			DeclaredValues: c.Values.Declared, ConflictsWith: c.Values.ConflictsWith, Hierarchy: c.Values.Hierarchy,
+			BoundedActions: c.Autonomy.BoundedActions, ForbiddenActions: c.Autonomy.ForbiddenActions,
+			MaxValueCurrency: c.Autonomy.MaxAutonomousValue.Currency,
+			TraceFormat:      c.Audit.TraceFormat, RetentionDays: uint32(c.Audit.RetentionDays),
+			StorageType: c.Audit.StorageType, StorageLocation: c.Audit.StorageLocation,
+			Queryable: c.Audit.Queryable, QueryEndpoint: c.Audit.QueryEndpoint, TamperEvidence: c.Audit.TamperEvidence,
+			Raw: c.Raw,
+		}
+		row := &rows[i]
+		if !c.ExpiresAt.IsZero() {
+			row.ExpiresAt = &c.ExpiresAt
+		}
+		if c.Autonomy.MaxAutonomousValue.Present {
+			row.MaxValueAmount = &c.Autonomy.MaxAutonomousValue.Amount
+		}
+		for j := range c.Values.Definitions {
+			d := &c.Values.Definitions[j]
+			var priority *float64
+			if d.HasPriority {
+				priority = &d.Priority
+			}
+			row.DefinitionIDs = append(row.DefinitionIDs, d.ID)
+			row.DefinitionNames = append(row.DefinitionNames, d.Name)
+			row.DefinitionTexts = append(row.DefinitionTexts, d.Description)
+			row.Priorities = append(row.Priorities, priority)
+		}
+		for _, t := range c.Autonomy.EscalationTriggers {
+			row.TriggerConditions = append(row.TriggerConditions, t.Condition)
+			row.TriggerActions = append(row.TriggerActions, string(t.Action))
+			row.TriggerReasons = append(row.TriggerReasons, t.Reason)
+		}
 	}
 	return insertRows(ctx, w, "cards", rows)
 }
 
-// revocationRow is a row of table revocations.
 type revocationRow struct {
 	Owned
 	AgentID   string    `ch:"agent_id"`
@@ -103,7 +97,6 @@ type revocationRow struct {
 	Reason    string    `ch:"reason"`
 }
 
-// InsertRevocations stores revocations of cards. It is idempotent: duplicates collapse.
 func (w Writer) InsertRevocations(ctx context.Context, revoked []schema.Revocation) error {
 	rows := make([]revocationRow, len(revoked))
 	for i, r := range revoked {

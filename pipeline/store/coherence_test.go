@@ -49,7 +49,7 @@ func TestTaskResultsAreIdempotent(t *testing.T) {
 	const read = `SELECT countIf(request_id = 'r' AND received_at < '2027-01-01' AND responder_card_id = 'ac' AND status = 'failed' AND key_id = 'key'
 		AND length(trace_ids) = 2 AND session_id = 's' AND result = '{"why":[1,null]}') * 10 + count() FROM visible_task_results`
 	if got := one[uint64](t, s, read); got != 12 {
-		t.Errorf("1 result read as written of 2: %d", got)
+		t.Errorf("got %d, want 12: 2 results, one of them as it was written", got)
 	}
 }
 
@@ -63,7 +63,7 @@ func TestCoherenceResultsAreIdempotent(t *testing.T) {
 		}
 	}
 	if got := one[uint64](t, s, "SELECT count() FROM visible_coherence_results"); got != 2 {
-		t.Errorf("%d handshakes are seen, want 2", got)
+		t.Errorf("%d handshakes are visible, want 2", got)
 	}
 	const read = `SELECT count() FROM visible_coherence_results WHERE request_id = 'r' AND score = 0.25 AND NOT compatible
 		AND received_at < '2027-01-01' AND resolution = 'escalate_to_principals' AND key_id = 'key' AND data_sharing = '{"from_initiator":["x"]}'

@@ -28,15 +28,16 @@ type values interface {
 }
 
 // makeFields creates the columns that a struct's members name in their tag ch, as name and type,
-// and returns them. The columns of a struct in the struct are nested: their names get its tag as
-// a prefix. It is called once for each batch that is reused, not for each message.
-func makeFields(columns any) (all []field) {
-	target := reflect.ValueOf(columns).Elem()
-	for i := range target.NumField() {
-		member, tag := target.Field(i), target.Type().Field(i).Tag.Get("ch")
+// and returns them. The columns of a struct in the struct are nested: their names get its tag, if
+// it has one, as a prefix. It is called once for each batch that is reused, not for each message.
+func makeFields(columns reflect.Value) (all []field) {
+	for i := range columns.NumField() {
+		member, tag := columns.Field(i), columns.Type().Field(i).Tag.Get("ch")
 		if member.Kind() == reflect.Struct {
-			for _, nested := range makeFields(member.Addr().Interface()) {
-				nested.name = tag + "." + nested.name
+			for _, nested := range makeFields(member) {
+				if tag != "" {
+					nested.name = tag + "." + nested.name
+				}
 				all = append(all, nested)
 			}
 			continue
@@ -184,7 +185,6 @@ func (n *native[T]) pick(rows []int) values {
 	return out
 }
 
-// list is a column of arrays.
 type list[T any] struct {
 	*native[[]T]
 	array *proto.ColArr[T]
@@ -208,13 +208,6 @@ type wire struct {
 	padding []byte
 }
 
-func newWire() *wire {
-	w := new(wire)
-	w.reader = proto.NewReader(&w.source)
-	return w
-}
-
-// nullable returns a nullable value.
 func nullable[T any](v T, present bool) proto.Nullable[T] {
 	return proto.Nullable[T]{Set: present, Value: v}
 }

@@ -37,7 +37,6 @@ func (d *DeadLetter) SetFaults(faults []schema.Fault) {
 	}
 }
 
-// InsertDeadLetters stores dead letters. It is idempotent: duplicates collapse.
 func (w Writer) InsertDeadLetters(ctx context.Context, letters []DeadLetter) error {
 	for i := range letters {
 		letters[i].EventHour = EventHour(letters[i].Received)
@@ -62,7 +61,6 @@ type LetterMark struct {
 	Note     string        `ch:"note"`
 }
 
-// InsertLetterMarks stores marks. It is idempotent: duplicates collapse.
 func (w Writer) InsertLetterMarks(ctx context.Context, marks []LetterMark) error {
 	return insertRows(ctx, w, "dead_letter_marks", marks)
 }

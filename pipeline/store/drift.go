@@ -36,7 +36,6 @@ type DriftPoint struct {
 	BaselineID    schema.Digest `ch:"baseline_id"` // zero if the trace was not compared
 }
 
-// InsertDriftPoints stores points. It is idempotent: duplicates collapse.
 func (w Writer) InsertDriftPoints(ctx context.Context, points []DriftPoint) error {
 	for i := range points {
 		points[i].EventHour = EventHour(points[i].EventTime)
@@ -51,7 +50,6 @@ type DriftAlert struct {
 	RetainUntil time.Time // zero: forever
 }
 
-// alertRow is a row of table drift_alerts.
 type alertRow struct {
 	Owned
 	EventHour       uint32        `ch:"event_hour"`
@@ -78,25 +76,6 @@ type alertRow struct {
 	BaselineID      schema.Digest `ch:"baseline_id"`
 }
 
-func newAlertRow(a *DriftAlert) alertRow {
-	row := alertRow{
-		EventHour: EventHour(a.DetectionTimestamp), AgentID: a.AgentID, AlertID: a.AlertID,
-		AlertType: a.AlertType, CardID: a.CardID, DetectedAt: a.DetectionTimestamp,
-		Received: a.Received, RetainUntil: RetainUntil(a.RetainUntil),
-		SimilarityScore: a.Analysis.SimilarityScore, SustainedTraces: uint32(a.Analysis.SustainedTraces),
-		Threshold: a.Analysis.Threshold, DriftDirection: string(a.Analysis.DriftDirection),
-		Recommendation: a.Recommendation, TraceIDs: a.TraceIDs,
-		EngineVersion: a.EngineVersion, Methodology: a.Methodology, Mode: a.Mode, BaselineID: a.BaselineID,
-	}
-	for _, i := range a.Analysis.SpecificIndicators {
-		row.Indicators = append(row.Indicators, i.Indicator)
-		row.Baselines = append(row.Baselines, i.Baseline)
-		row.Currents = append(row.Currents, i.Current)
-		row.Descriptions = append(row.Descriptions, i.Description)
-	}
-	return row
-}
-
 func (r *alertRow) alert() DriftAlert {
 	a := DriftAlert{
 		DriftAlert: schema.DriftAlert{
@@ -118,22 +97,37 @@ func (r *alertRow) alert() DriftAlert {
 	return a
 }
 
-// InsertDriftAlerts stores alerts. It is idempotent: duplicates collapse.
 func (w Writer) InsertDriftAlerts(ctx context.Context, alerts []DriftAlert) error {
 	rows := make([]alertRow, len(alerts))
 	for i := range alerts {
-		rows[i] = newAlertRow(&alerts[i])
+		a, row := &alerts[i], &rows[i]
+		*row = alertRow{
+			EventHour: EventHour(a.DetectionTimestamp), AgentID: a.AgentID, AlertID: a.AlertID,
+			AlertType: a.AlertType, CardID: a.CardID, DetectedAt: a.DetectionTimestamp,
+			Received: a.Received, RetainUntil: RetainUntil(a.RetainUntil),
+			SimilarityScore: a.Analysis.SimilarityScore, SustainedTraces: uint32(a.Analysis.SustainedTraces),
+			Threshold: a.Analysis.Threshold, DriftDirection: string(a.Analysis.DriftDirection),
+			Recommendation: a.Recommendation, TraceIDs: a.TraceIDs,
+			EngineVersion: a.EngineVersion, Methodology: a.Methodology, Mode: a.Mode, BaselineID: a.BaselineID,
+		}
+		for _, indicator := range a.Analysis.SpecificIndicators {
+			row.Indicators = append(row.Indicators, indicator.Indicator)
+			row.Baselines = append(row.Baselines, indicator.Baseline)
+			row.Currents = append(row.Currents, indicator.Current)
+			row.Descriptions = append(row.Descriptions, indicator.Description)
+		}
 	}
 	return insertRows(ctx, w, "drift_alerts", rows)
 }
 
 // DriftAlerts returns every alert, in order of detection.
 func (r Reader) DriftAlerts(ctx context.Context) ([]DriftAlert, error) {
-	return r.readAlerts(ctx, queryDriftAlerts)
+	return r.alertsOf(ctx, "", "")
 }
 
-func (r Reader) readAlerts(ctx context.Context, query string, args ...any) (alerts []DriftAlert, err error) {
-	for row, err := range each[alertRow](ctx, r.db, "drift alerts", query, args...) {
+// alertsOf returns the alerts of a series, or every alert if both ids are empty.
+func (r Reader) alertsOf(ctx context.Context, agentID, cardID string) (alerts []DriftAlert, err error) {
+	for row, err := range each[alertRow](ctx, r.db, "drift alerts", queryDriftAlerts, seriesOf(agentID, cardID)...) {
 		if err != nil {
 			return nil, err
 		}
@@ -187,7 +181,6 @@ type DriftBaseline struct {
 	Texts          uint32        `ch:"texts"` // number of selection reasonings that were sketched
 }
 
-// InsertDriftBaselines stores baselines. It is idempotent: duplicates collapse.
 func (w Writer) InsertDriftBaselines(ctx context.Context, baselines []DriftBaseline) error {
 	return insertRows(ctx, w, "drift_baselines", baselines)
 }
@@ -219,7 +212,7 @@ func (r Reader) DriftOf(ctx context.Context, agentID, cardID string, points int)
 			return nil, err
 		}
 		slices.Reverse(report.Points)
-		if report.Alerts, err = r.readAlerts(ctx, queryAgentDriftAlerts, series...); err != nil {
+		if report.Alerts, err = r.alertsOf(ctx, agentID, states[i].CardID); err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
 	}

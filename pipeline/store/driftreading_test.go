@@ -45,7 +45,7 @@ func TestDriftReport(t *testing.T) {
 		t.Errorf("the newest two points: %+v", newest)
 	}
 	if none, err := s.DriftOf(t.Context(), "nobody", "", 10); err != nil || len(none) != 0 {
-		t.Errorf("of an agent that is unknown: %+v, %v", none, err)
+		t.Errorf("reports on an unknown agent: %+v, %v", none, err)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestAgentTraces(t *testing.T) {
 				t.Fatal(err)
 			}
 			if trace.Digest != schema.DigestOf(trace.Raw) || trace.Digest == conflicting.Digest {
-				t.Errorf("trace %s is not the first that came", trace.TraceID)
+				t.Errorf("trace %s is not the one that was received first", trace.TraceID)
 			}
 			ids = append(ids, trace.TraceID)
 		}

@@ -22,7 +22,6 @@ type CoherenceResult struct {
 	Result  *schema.CoherenceResult
 }
 
-// coherenceRow is a row of table coherence_results.
 type coherenceRow struct {
 	Owned
 	EventHour          uint32        `ch:"event_hour"`
@@ -82,62 +81,57 @@ type coherenceRow struct {
 	Result        []byte  `ch:"result"`
 }
 
-func newCoherenceRow(c *CoherenceResult) coherenceRow {
-	result, metadata := c.Result, &c.Result.Metadata
-	row := coherenceRow{
-		EventHour: EventHour(c.Request.Timestamp), Initiator: c.Initiator, Responder: c.Responder, ID: c.ID,
-		RequestID: c.Request.RequestID, Transport: c.Transport,
-		RequestedAt: c.Request.Timestamp, CheckedAt: c.Check.Timestamp, AnsweredAt: result.Timestamp,
-		Received: c.Received, RetainUntil: RetainUntil(c.RetainUntil),
-		InitiatorCardID: c.Check.InitiatorCardID, ResponderCardID: c.Check.ResponderCardID,
-		InitiatorDigest: metadata.InitiatorDigest, ResponderDigest: metadata.ResponderDigest,
-		TaskType: c.Check.Proposal.TaskType, ValuesIntersection: c.Check.Proposal.ValuesIntersection,
-		RequiredFrom: string(metadata.RequiredFrom),
-		Compatible:   result.Coherence.Compatible, Score: result.Coherence.Score,
-		Matched: result.Coherence.Alignment.Matched, Unmatched: result.Coherence.Alignment.Unmatched,
-		Proceed: result.Proceed, Conditions: result.Conditions,
-		EngineVersion: metadata.EngineVersion, Profile: metadata.Profile,
-		MinCoherence: metadata.MinCoherence, Methodology: metadata.Methodology,
-		Request: c.Request.Raw, Check: c.Check.Raw, Result: result.Raw,
-	}
-	if task := c.Request.TaskContext; task != nil {
-		row.ValuesRequired, row.DataCategories = task.ValuesRequired, task.DataCategories
-	}
-	if result.ProposedResolution != nil {
-		row.Resolution = string(result.ProposedResolution.Type)
-	}
-	if result.Signature != nil {
-		row.KeyID = result.Signature.KeyID
-	}
-	for _, c := range result.Coherence.Alignment.Conflicts {
-		row.InitiatorValues = append(row.InitiatorValues, c.InitiatorValue)
-		row.ResponderValues = append(row.ResponderValues, c.ResponderValue)
-		row.Types = append(row.Types, c.ConflictType)
-		row.Descriptions = append(row.Descriptions, c.Description)
-		row.ResolvedBy = append(row.ResolvedBy, string(c.ResolvedBy))
-	}
-	for _, r := range result.Reasons {
-		row.Codes = append(row.Codes, r.Code)
-		row.Sides = append(row.Sides, string(r.Side))
-		row.AgentIDs = append(row.AgentIDs, r.AgentID)
-		row.CardIDs = append(row.CardIDs, r.CardID)
-		row.ReasonTexts = append(row.ReasonTexts, r.Description)
-	}
-	for _, step := range result.ResolutionSteps {
-		row.StepKinds = append(row.StepKinds, string(step.Step))
-		row.StepSubjects = append(row.StepSubjects, step.Subject)
-		row.StepSides = append(row.StepSides, string(step.Side))
-		row.StepOutcomes = append(row.StepOutcomes, string(step.Outcome))
-		row.StepReasons = append(row.StepReasons, step.Reason)
-	}
-	return row
-}
-
-// InsertCoherenceResults stores handshakes. It is idempotent: duplicates collapse.
 func (w Writer) InsertCoherenceResults(ctx context.Context, results []CoherenceResult) error {
 	rows := make([]coherenceRow, len(results))
 	for i := range results {
-		rows[i] = newCoherenceRow(&results[i])
+		c, row := &results[i], &rows[i]
+		result, metadata := c.Result, &c.Result.Metadata
+		*row = coherenceRow{
+			EventHour: EventHour(c.Request.Timestamp), Initiator: c.Initiator, Responder: c.Responder, ID: c.ID,
+			RequestID: c.Request.RequestID, Transport: c.Transport,
+			RequestedAt: c.Request.Timestamp, CheckedAt: c.Check.Timestamp, AnsweredAt: result.Timestamp,
+			Received: c.Received, RetainUntil: RetainUntil(c.RetainUntil),
+			InitiatorCardID: c.Check.InitiatorCardID, ResponderCardID: c.Check.ResponderCardID,
+			InitiatorDigest: metadata.InitiatorDigest, ResponderDigest: metadata.ResponderDigest,
+			TaskType: c.Check.Proposal.TaskType, ValuesIntersection: c.Check.Proposal.ValuesIntersection,
+			RequiredFrom: string(metadata.RequiredFrom),
+			Compatible:   result.Coherence.Compatible, Score: result.Coherence.Score,
+			Matched: result.Coherence.Alignment.Matched, Unmatched: result.Coherence.Alignment.Unmatched,
+			Proceed: result.Proceed, Conditions: result.Conditions,
+			EngineVersion: metadata.EngineVersion, Profile: metadata.Profile,
+			MinCoherence: metadata.MinCoherence, Methodology: metadata.Methodology,
+			Request: c.Request.Raw, Check: c.Check.Raw, Result: result.Raw,
+		}
+		if task := c.Request.TaskContext; task != nil {
+			row.ValuesRequired, row.DataCategories = task.ValuesRequired, task.DataCategories
+		}
+		if result.ProposedResolution != nil {
+			row.Resolution = string(result.ProposedResolution.Type)
+		}
+		if result.Signature != nil {
+			row.KeyID = result.Signature.KeyID
+		}
+		for _, c := range result.Coherence.Alignment.Conflicts {
+			row.InitiatorValues = append(row.InitiatorValues, c.InitiatorValue)
+			row.ResponderValues = append(row.ResponderValues, c.ResponderValue)
+			row.Types = append(row.Types, c.ConflictType)
+			row.Descriptions = append(row.Descriptions, c.Description)
+			row.ResolvedBy = append(row.ResolvedBy, string(c.ResolvedBy))
+		}
+		for _, r := range result.Reasons {
+			row.Codes = append(row.Codes, r.Code)
+			row.Sides = append(row.Sides, string(r.Side))
+			row.AgentIDs = append(row.AgentIDs, r.AgentID)
+			row.CardIDs = append(row.CardIDs, r.CardID)
+			row.ReasonTexts = append(row.ReasonTexts, r.Description)
+		}
+		for _, step := range result.ResolutionSteps {
+			row.StepKinds = append(row.StepKinds, string(step.Step))
+			row.StepSubjects = append(row.StepSubjects, step.Subject)
+			row.StepSides = append(row.StepSides, string(step.Side))
+			row.StepOutcomes = append(row.StepOutcomes, string(step.Outcome))
+			row.StepReasons = append(row.StepReasons, step.Reason)
+		}
 	}
 	return insertRows(ctx, w, "coherence_results", rows)
 }
@@ -155,7 +149,6 @@ type TaskResult struct {
 	Message *schema.TaskResult
 }
 
-// taskRow is a row of table task_results.
 type taskRow struct {
 	Owned
 	EventHour   uint32        `ch:"event_hour"`
@@ -175,7 +168,6 @@ type taskRow struct {
 	Message     []byte        `ch:"message"`
 }
 
-// InsertTaskResults stores results of tasks. It is idempotent: duplicates collapse.
 func (w Writer) InsertTaskResults(ctx context.Context, results []TaskResult) error {
 	rows := make([]taskRow, len(results))
 	for i := range results {

@@ -32,7 +32,7 @@ func TestEarliestOfDuplicatesIsKept(t *testing.T) {
 				insert(t, s, arrived(s, trace, uint64(2-first), times[1-first]))
 				got := sessionOf(t, s, trace)
 				if len(got) != 1 || got[0].Sequence != 1 || !got[0].Received.Equal(firstReceived) {
-					t.Errorf("%d rows seen, the first of sequence %d, received %v", len(got), got[0].Sequence, got[0].Received)
+					t.Errorf("%d rows are visible, the first with sequence %d, received %v", len(got), got[0].Sequence, got[0].Received)
 				}
 			})
 		}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/google/uuid"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/pipeline/database"
 )
@@ -19,30 +19,17 @@ var ErrInFlight = errors.New("an earlier attempt at this batch is still running 
 
 // InsertTraces makes one attempt to store a batch. Traces and verdicts are sent in parallel. Nil
 // means that every row is on disk. A *BatchError means that every row is on disk except those in
-// its list. After any other error, call again with the same batch: at once if
-// database.Classify returns Retry, after a repair if it returns Stop. The next call first looks up the rows that may be
-// stored, and sends only the others.
+// its list. After any other error, call again with the same batch: at once if database.Classify
+// returns Retry, after a repair if it returns Stop. The next call first looks up the rows that may
+// be stored, and sends only the others.
 func (w Writer) InsertTraces(ctx context.Context, b *TraceBatch) error {
 	var traces, verdicts error
-	var g errgroup.Group
-	g.Go(func() error { traces = w.insert(ctx, b.traces); return nil })
-	g.Go(func() error { verdicts = w.insert(ctx, b.verdicts.block); return nil })
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	return joinOutcomes(traces, verdicts)
-}
-
-// InsertVerdicts makes one attempt to store verdicts. It follows the rules of InsertTraces.
-func (w Writer) InsertVerdicts(ctx context.Context, b *VerdictBatch) error {
-	return w.insert(ctx, b.block)
-}
-
-// joinOutcomes combines the outcomes of a batch's two blocks. It reports bad rows only when
-// nothing else is left to do.
-func joinOutcomes(outcomes ...error) error {
-	var bad BatchError
-	for _, err := range outcomes {
+	var both sync.WaitGroup
+	both.Go(func() { traces = w.insert(ctx, b.traces) })
+	both.Go(func() { verdicts = w.insert(ctx, b.verdicts.block) })
+	both.Wait()
+	var bad BatchError // returned only when nothing else is left to do
+	for _, err := range []error{traces, verdicts} {
 		rows, isBatch := errors.AsType[*BatchError](err)
 		if err != nil && !isBatch {
 			return err
@@ -57,6 +44,11 @@ func joinOutcomes(outcomes ...error) error {
 	slices.SortStableFunc(bad.Rows, func(a, b BadRow) int { return a.Index - b.Index })
 	bad.Rows = slices.CompactFunc(bad.Rows, func(a, b BadRow) bool { return a.Index == b.Index })
 	return &bad
+}
+
+// InsertVerdicts makes one attempt to store verdicts. It follows the rules of InsertTraces.
+func (w Writer) InsertVerdicts(ctx context.Context, b *VerdictBatch) error {
+	return w.insert(ctx, b.block)
 }
 
 // insert makes one attempt to store a block. It returns at once if all rows of the block are
@@ -132,7 +124,7 @@ func (w Writer) send(ctx context.Context, b *block, fields []field) error {
 		if got := string(live[i].Type()); got != f.kind {
 			return fmt.Errorf("%w: column %s.%s is %s, want %s", database.ErrDeployment, b.table, f.name, got, f.kind)
 		}
-		if err := f.write(live[i], b.wire); err != nil {
+		if err := f.write(live[i], &b.wire); err != nil {
 			return err
 		}
 	}

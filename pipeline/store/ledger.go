@@ -26,7 +26,6 @@ type LedgerEntry struct {
 	Fault         string    `ch:"fault"` // why the entry is not valid; empty if it is
 }
 
-// InsertLedger stores entries. It is idempotent: duplicates collapse.
 func (w Writer) InsertLedger(ctx context.Context, entries []LedgerEntry) error {
 	return insertRows(ctx, w, "ledger", entries)
 }

@@ -19,7 +19,7 @@ func TestTraceDigestsOfVisibleTraces(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(got) != 2 || !slices.Contains(got, a.Digest) || !slices.Contains(got, b.Digest) {
-		t.Errorf("digests are %v, want those of two traces", got)
+		t.Errorf("got digests %v, want those of two traces", got)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestMarksOnDeadLetters(t *testing.T) {
 			t.Errorf("letter %d\n got %+v\nwant %+v", i, got[i].DeadLetter, letters[i])
 		}
 		if want := i == 0; got[i].Handled() != want {
-			t.Errorf("letter %d is handled: %t: %+v", i, got[i].Handled(), got[i])
+			t.Errorf("letter %d: handled is %t: %+v", i, got[i].Handled(), got[i])
 		}
 	}
 	if got[0].Mark != "dropped" || got[0].MarkedBy != "bob" || got[0].Note != "n" || !got[0].MarkedAt.Equal(at.Add(time.Hour)) {

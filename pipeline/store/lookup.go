@@ -124,30 +124,23 @@ func distinct(name string, hours []uint32) any {
 	return clickhouse.Named(name, slices.Compact(slices.Sorted(slices.Values(hours))))
 }
 
-// TraceQuery asks what is stored for some traces. Pass at most a few thousand.
-type TraceQuery struct {
-	Hours   []uint32        // EventHour of each trace, in any order
-	Digests []schema.Digest // of each trace
-}
-
-// Add adds one trace to the query.
-func (q *TraceQuery) Add(t *schema.Trace) {
-	q.Hours, q.Digests = append(q.Hours, EventHour(t.Timestamp)), append(q.Digests, t.Digest)
-}
-
-// TraceResults is what the tables have for the traces of a query, whether or not parts are merged.
+// TraceResults is what the tables have for some traces, whether or not parts are merged.
 type TraceResults struct {
 	rows     map[schema.Digest]time.Time              // when the earliest message of each trace was received
 	verdicts map[schema.Digest]map[schema.Digest]bool // VerdictID of the verdicts on each trace
 }
 
-// LookUpTraces looks up traces and the verdicts on them.
-func (r Reader) LookUpTraces(ctx context.Context, q TraceQuery) (*TraceResults, error) {
+// LookUpTraces looks up traces and the verdicts on them. Pass at most a few thousand.
+func (r Reader) LookUpTraces(ctx context.Context, traces []*schema.Trace) (*TraceResults, error) {
 	k := &TraceResults{rows: map[schema.Digest]time.Time{}, verdicts: map[schema.Digest]map[schema.Digest]bool{}}
-	if len(q.Digests) == 0 {
+	if len(traces) == 0 {
 		return k, nil
 	}
-	args := []any{distinct("hours", q.Hours), clickhouse.Named("digests", hexadecimal(q.Digests))}
+	hours, digests := make([]uint32, len(traces)), make([]schema.Digest, len(traces))
+	for i, t := range traces {
+		hours[i], digests[i] = EventHour(t.Timestamp), t.Digest
+	}
+	args := []any{distinct("hours", hours), clickhouse.Named("digests", hexadecimal(digests))}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		type row struct {
@@ -172,7 +165,7 @@ func (r Reader) LookUpTraces(ctx context.Context, q TraceQuery) (*TraceResults, 
 		return nil
 	})
 	if err := group.Wait(); err != nil {
-		return nil, fmt.Errorf("look up %d traces: %w", len(q.Digests), err)
+		return nil, fmt.Errorf("look up %d traces: %w", len(traces), err)
 	}
 	return k, nil
 }
@@ -229,29 +222,31 @@ func (r Reader) LookUpLetters(ctx context.Context, since time.Time, sequences []
 
 // JudgedDigests returns which of the traces have a verdict. Pass at most a few thousand.
 func (r Reader) JudgedDigests(ctx context.Context, traces []schema.Digest) (map[schema.Digest]bool, error) {
-	return r.storedDigests(ctx, "verdicts of traces", queryJudgedDigests, traces)
+	return r.storedDigests(ctx, "verdicts of traces", "verdicts", "trace_digest", traces)
 }
 
 // MeasuredDigests returns which of the traces have a drift point. Pass at most a few thousand.
 func (r Reader) MeasuredDigests(ctx context.Context, traces []schema.Digest) (map[schema.Digest]bool, error) {
-	return r.storedDigests(ctx, "drift points of traces", queryMeasuredDigests, traces)
+	return r.storedDigests(ctx, "drift points of traces", "drift_points", "trace_digest", traces)
 }
 
 // LookUpDriftAlerts returns which of the alerts are stored.
 func (r Reader) LookUpDriftAlerts(ctx context.Context, ids []schema.Digest) (map[schema.Digest]bool, error) {
-	return r.storedDigests(ctx, "drift alerts", queryLookupDriftAlerts, ids)
+	return r.storedDigests(ctx, "drift alerts", "drift_alerts", "alert_id", ids)
 }
 
 // LookUpDriftBaselines returns which of the baselines are stored.
 func (r Reader) LookUpDriftBaselines(ctx context.Context, ids []schema.Digest) (map[schema.Digest]bool, error) {
-	return r.storedDigests(ctx, "drift baselines", queryLookupDriftBaselines, ids)
+	return r.storedDigests(ctx, "drift baselines", "drift_baselines", "baseline_id", ids)
 }
 
-func (r Reader) storedDigests(ctx context.Context, what, query string, digests []schema.Digest) (map[schema.Digest]bool, error) {
+// storedDigests returns which of the digests are in a column of a table.
+func (r Reader) storedDigests(ctx context.Context, what, table, column string, digests []schema.Digest) (map[schema.Digest]bool, error) {
 	type key struct {
 		Digest schema.Digest `ch:"digest"`
 	}
-	keys, err := lookUp[key](ctx, r.db, query, clickhouse.Named("digests", hexadecimal(digests)))
+	keys, err := lookUp[key](ctx, r.db, queryStoredDigests,
+		clickhouse.Named("table", table), clickhouse.Named("column", column), clickhouse.Named("digests", hexadecimal(digests)))
 	if err != nil {
 		return nil, fmt.Errorf("look up %d %s: %w", len(digests), what, err)
 	}

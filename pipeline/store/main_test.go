@@ -3,23 +3,13 @@ package store
 import (
 	"context"
 	"net/url"
-	"os"
 	"testing"
-
-	"go.uber.org/goleak"
 
 	"github.com/plumbline/plumbline/engine/enginetest"
 	"github.com/plumbline/plumbline/pipeline/database"
 )
 
-func TestMain(m *testing.M) {
-	code := enginetest.Run(m.Run)
-	if err := goleak.Find(); err != nil && code == 0 {
-		println(err.Error())
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { enginetest.MainWithoutLeaks(m) }
 
 // onShards makes open distribute the tables over two shards: TestOnShards, make shards.
 var onShards = enginetest.Sharded()

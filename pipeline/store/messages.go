@@ -20,7 +20,6 @@ type MessageRecord struct {
 // Digest returns the record's identity.
 func (m *MessageRecord) Digest() schema.Digest { return schema.DigestOf(m.Raw) }
 
-// messageRow is a row of table messages.
 type messageRow struct {
 	Owned
 	EventHour     uint32        `ch:"event_hour"`
@@ -53,23 +52,19 @@ type messageRow struct {
 	Record        []byte        `ch:"record"`
 }
 
-func newMessageRow(m *MessageRecord) messageRow {
-	return messageRow{
-		EventHour: EventHour(m.At), AgentID: m.AgentID, Digest: m.Digest(), SessionID: m.SessionID, RecordID: m.ID,
-		Kind: string(m.Kind), DecidedAt: m.At, Received: m.Received, RetainUntil: RetainUntil(m.RetainUntil),
-		Mode: string(m.Mode), Outcome: string(m.Outcome), Reason: m.Reason, Detail: m.Detail,
-		MessageID: m.MessageID, Source: string(m.Source), Sender: m.Sender, Intents: m.Intents.Names(), Inferred: m.Inferred,
-		Approves: m.Approves, Approved: m.Approved.Names(), ApprovalID: m.ApprovalID, KeyID: m.KeyID,
-		ContentSHA256: m.SHA256, Stripped: uint32(m.Stripped),
-		ToolName: m.ToolName, ToolClass: m.ToolClass.String(), Seq: m.Seq, Record: m.Raw,
-	}
-}
-
-// InsertMessages stores decisions. It is idempotent: duplicates collapse.
 func (w Writer) InsertMessages(ctx context.Context, records []MessageRecord) error {
 	rows := make([]messageRow, len(records))
 	for i := range records {
-		rows[i] = newMessageRow(&records[i])
+		m := &records[i]
+		rows[i] = messageRow{
+			EventHour: EventHour(m.At), AgentID: m.AgentID, Digest: m.Digest(), SessionID: m.SessionID, RecordID: m.ID,
+			Kind: string(m.Kind), DecidedAt: m.At, Received: m.Received, RetainUntil: RetainUntil(m.RetainUntil),
+			Mode: string(m.Mode), Outcome: string(m.Outcome), Reason: m.Reason, Detail: m.Detail,
+			MessageID: m.MessageID, Source: string(m.Source), Sender: m.Sender, Intents: m.Intents.Names(), Inferred: m.Inferred,
+			Approves: m.Approves, Approved: m.Approved.Names(), ApprovalID: m.ApprovalID, KeyID: m.KeyID,
+			ContentSHA256: m.SHA256, Stripped: uint32(m.Stripped),
+			ToolName: m.ToolName, ToolClass: m.ToolClass.String(), Seq: m.Seq, Record: m.Raw,
+		}
 	}
 	return insertRows(ctx, w, "messages", rows)
 }

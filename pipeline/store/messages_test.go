@@ -35,7 +35,7 @@ func TestMessagesAreIdempotent(t *testing.T) {
 		}
 	}
 	if got := one[uint64](t, s, "SELECT count() FROM visible_messages"); got != 2 {
-		t.Errorf("%d decisions are seen, want 2", got)
+		t.Errorf("%d decisions are visible, want 2", got)
 	}
 	const read = `SELECT count() FROM visible_messages WHERE record_id = '1' AND received_at < '2027-01-01' AND digest = lower(hex(SHA256(record)))
 		AND kind = 'tool_call' AND mode = 'warn' AND outcome = 'executed' AND reason = 'out_of_scope' AND message_id = 'm' AND source = 'agent'

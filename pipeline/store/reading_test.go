@@ -171,7 +171,7 @@ func TestRemarksByType(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	warnings, err := s.Warnings(t.Context())
+	warnings, err := s.remarks(t.Context(), "warnings")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,41 +42,34 @@ func (r Reader) Trace(ctx context.Context, traceID string) ([]TraceReport, error
 		return nil, err
 	}
 	reports := make([]TraceReport, len(traces))
-	for i := range traces {
-		reports[i] = report(&traces[i], verdicts, points, bundles)
-		for _, b := range reports[i].Bundles {
+	for i, t := range traces {
+		report := &reports[i]
+		report.Trace = t
+		for j := range verdicts {
+			if verdicts[j].TraceDigest == t.Digest {
+				report.Verdicts = append(report.Verdicts, *verdicts[j].verdict())
+			}
+		}
+		if len(report.Verdicts) > 0 {
+			report.Trace.Verdict = &report.Verdicts[0]
+		}
+		for _, p := range points {
+			if p.TraceDigest == t.Digest {
+				report.DriftPoints = append(report.DriftPoints, p)
+			}
+		}
+		for _, b := range bundles {
+			if b.AgentID != t.AgentID || b.SessionID != t.SessionID || t.Sequence < b.FirstSequence || b.LastSequence < t.Sequence {
+				continue
+			}
 			copies, err := r.BundleCopies(ctx, b.SHA256)
 			if err != nil {
 				return nil, err
 			}
-			reports[i].Copies = append(reports[i].Copies, copies...)
+			report.Bundles, report.Copies = append(report.Bundles, b), append(report.Copies, copies...)
 		}
 	}
 	return reports, nil
-}
-
-// report collects what belongs to one record.
-func report(t *StoredTrace, verdicts []verdictRow, points []DriftPoint, bundles []Bundle) TraceReport {
-	r := TraceReport{Trace: *t}
-	for i := range verdicts {
-		if verdicts[i].TraceDigest == t.Digest {
-			r.Verdicts = append(r.Verdicts, *verdicts[i].verdict())
-		}
-	}
-	if len(r.Verdicts) > 0 {
-		r.Trace.Verdict = &r.Verdicts[0]
-	}
-	for _, p := range points {
-		if p.TraceDigest == t.Digest {
-			r.DriftPoints = append(r.DriftPoints, p)
-		}
-	}
-	for _, b := range bundles {
-		if b.AgentID == t.AgentID && b.SessionID == t.SessionID && b.FirstSequence <= t.Sequence && t.Sequence <= b.LastSequence {
-			r.Bundles = append(r.Bundles, b)
-		}
-	}
-	return r
 }
 
 // Counts holds the numbers of visible rows, and the number of trace rows with duplicates.
@@ -104,28 +97,23 @@ func (r Reader) Counts(ctx context.Context) (Counts, error) {
 // Violations returns the ids of the traces whose current verdict has a violation, by the type of
 // the violation.
 func (r Reader) Violations(ctx context.Context) (map[string][]string, error) {
-	return r.remarks(ctx, "violations", queryViolations)
+	return r.remarks(ctx, "violations")
 }
 
 // Findings returns the ids of the traces whose current verdict has a finding, by the type of the
 // finding.
 func (r Reader) Findings(ctx context.Context) (map[string][]string, error) {
-	return r.remarks(ctx, "findings", queryFindings)
+	return r.remarks(ctx, "findings")
 }
 
-// Warnings returns the ids of the traces whose current verdict has a warning, by the type of the
-// warning.
-func (r Reader) Warnings(ctx context.Context) (map[string][]string, error) {
-	return r.remarks(ctx, "warnings", queryWarnings)
-}
-
-func (r Reader) remarks(ctx context.Context, what, query string) (map[string][]string, error) {
+// remarks reads a view of remarks: violations, findings or warnings.
+func (r Reader) remarks(ctx context.Context, view string) (map[string][]string, error) {
 	type row struct {
 		Type   string   `ch:"type"`
 		Traces []string `ch:"traces"`
 	}
 	traces := map[string][]string{}
-	for remark, err := range each[row](ctx, r.db, what, query) {
+	for remark, err := range each[row](ctx, r.db, view, queryRemarks, clickhouse.Named("view", view)) {
 		if err != nil {
 			return nil, err
 		}

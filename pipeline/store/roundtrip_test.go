@@ -77,7 +77,7 @@ func TestAbsentMembersAreAbsent(t *testing.T) {
 		"NOT has_execution", "response_time IS NULL", "empty(prior_trace_ids)", "parameters = ''",
 	} {
 		if !one[bool](t, s, "SELECT "+expression+" FROM visible_traces") {
-			t.Errorf("not so: %s", expression)
+			t.Errorf("this condition does not hold: %s", expression)
 		}
 	}
 }

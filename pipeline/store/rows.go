@@ -26,17 +26,15 @@ type row[T any] interface {
 
 // insertRows stores rows of a table whose key identifies duplicates. After any error the same
 // rows may be sent again. It fills in their tenant.
-func insertRows[T any, R row[T]](ctx context.Context, w Writer, table string, rows []T) error {
+func insertRows[T any, R row[T]](ctx context.Context, w Writer, table string, rows []T) (err error) {
 	if len(rows) == 0 {
 		return nil
 	}
-	if err := sendRows[T, R](ctx, w, table, rows); err != nil {
-		return fmt.Errorf("insert %d rows into %s: %w", len(rows), table, err)
-	}
-	return nil
-}
-
-func sendRows[T any, R row[T]](ctx context.Context, w Writer, table string, rows []T) error {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("insert %d rows into %s: %w", len(rows), table, err)
+		}
+	}()
 	statement := "INSERT INTO " + table + " (" + strings.Join(columnsOf[T](), ", ") + ")"
 	batch, err := w.db.Insert(ctx, table, "", statement)
 	if err != nil {

@@ -131,7 +131,7 @@ func TestSealingRows(t *testing.T) {
 		t.Errorf("%v\n got %+v\nwant %+v", err, got, bundle)
 	}
 	if n := one[uint64](t, s, "SELECT count() FROM seal_runs FINAL"); n != 1 {
-		t.Errorf("%d seal runs", n)
+		t.Errorf("%d seal runs, want 1", n)
 	}
 	for version, status := range []string{SessionOpen, SessionHeld, SessionSealed} {
 		session := Session{AgentID: "agent", SessionID: nasty, Version: uint64(3 - version), Status: status, UpdatedAt: firstReceived}
@@ -140,7 +140,7 @@ func TestSealingRows(t *testing.T) {
 		}
 	}
 	if status := one[string](t, s, "SELECT status FROM visible_sessions"); status != SessionOpen {
-		t.Errorf("the session is %s, its highest version is open", status)
+		t.Errorf("the session is %s, want open, the status of its highest version", status)
 	}
 }
 

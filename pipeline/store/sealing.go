@@ -65,7 +65,6 @@ type Bundle struct {
 	ExportedAt     time.Time     `ch:"exported_at"`
 }
 
-// InsertBundles stores bundles. It is idempotent: duplicates collapse.
 func (w Writer) InsertBundles(ctx context.Context, bundles []Bundle) error {
 	return insertRows(ctx, w, "bundles", bundles)
 }
@@ -99,7 +98,6 @@ type SealRun struct {
 	SHA256     string    `ch:"sha256"`       // hexadecimal; empty unless sealed
 }
 
-// InsertSealRuns stores attempts. It is idempotent: duplicates collapse.
 func (w Writer) InsertSealRuns(ctx context.Context, runs []SealRun) error {
 	return insertRows(ctx, w, "seal_runs", runs)
 }
@@ -126,7 +124,6 @@ func (r Reader) BundleCopies(ctx context.Context, digest schema.Digest) ([]Bundl
 	return read[BundleCopy](ctx, r.db, fmt.Sprintf("the copies of bundle %s", digest), queryBundleCopies, clickhouse.Named("sha256", digest.String()))
 }
 
-// sessionVerdictRow is a row of table session_verdicts.
 type sessionVerdictRow struct {
 	Owned
 	AgentID           string            `ch:"agent_id"`
@@ -157,11 +154,28 @@ type sessionVerdictRow struct {
 	Unchecked         []string          `ch:"unchecked"`
 }
 
-// InsertSessionVerdicts stores verdicts on sessions. It is idempotent: duplicates collapse.
 func (w Writer) InsertSessionVerdicts(ctx context.Context, verdicts []*schema.SessionVerdict) error {
 	rows := make([]sessionVerdictRow, len(verdicts))
 	for i, v := range verdicts {
-		rows[i] = newSessionVerdictRow(v)
+		row := &rows[i]
+		*row = sessionVerdictRow{
+			AgentID: v.AgentID, SessionID: v.SessionID, Part: uint32(v.Part),
+			EngineVersion: v.Metadata.EngineVersion, Profile: v.Metadata.Profile, VerifiedAt: v.Timestamp,
+			LastPart: v.LastPart, Verified: v.Verified, RecommendedAction: string(v.RecommendedAction),
+			Traces: uint64(v.Traces.Total), VerifiedTraces: uint64(v.Traces.Verified), UnknownCards: uint64(v.Traces.CardUnknown),
+			ViolationCounts: countsAs[uint64](v.Traces.Violations), TraceFindings: countsAs[uint64](v.Traces.Findings),
+			FindingCounts: countsAs[uint64](v.FindingCounts),
+			Mean:          v.Similarity.Mean, Min: v.Similarity.Min, Trend: v.Similarity.Trend,
+			AlgorithmVersion: v.Metadata.AlgorithmVersion, ChecksPerformed: v.Metadata.ChecksPerformed, Unchecked: v.Metadata.Unchecked,
+		}
+		for j := range v.Findings {
+			f := &v.Findings[j]
+			row.Types = append(row.Types, f.Type)
+			row.Severities = append(row.Severities, string(f.Severity))
+			row.Descriptions = append(row.Descriptions, f.Description)
+			row.TraceIDs = append(row.TraceIDs, f.TraceID)
+			row.Fields = append(row.Fields, f.Field)
+		}
 	}
 	return insertRows(ctx, w, "session_verdicts", rows)
 }
@@ -180,29 +194,6 @@ func (r Reader) SessionVerdicts(ctx context.Context, agentID, sessionID string) 
 	return verdicts, nil
 }
 
-func newSessionVerdictRow(v *schema.SessionVerdict) sessionVerdictRow {
-	row := sessionVerdictRow{
-		AgentID: v.AgentID, SessionID: v.SessionID, Part: uint32(v.Part),
-		EngineVersion: v.Metadata.EngineVersion, Profile: v.Metadata.Profile, VerifiedAt: v.Timestamp,
-		LastPart: v.LastPart, Verified: v.Verified, RecommendedAction: string(v.RecommendedAction),
-		Traces: uint64(v.Traces.Total), VerifiedTraces: uint64(v.Traces.Verified), UnknownCards: uint64(v.Traces.CardUnknown),
-		ViolationCounts: countsAs[uint64](v.Traces.Violations), TraceFindings: countsAs[uint64](v.Traces.Findings),
-		FindingCounts: countsAs[uint64](v.FindingCounts),
-		Mean:          v.Similarity.Mean, Min: v.Similarity.Min, Trend: v.Similarity.Trend,
-		AlgorithmVersion: v.Metadata.AlgorithmVersion, ChecksPerformed: v.Metadata.ChecksPerformed, Unchecked: v.Metadata.Unchecked,
-	}
-	for i := range v.Findings {
-		f := &v.Findings[i]
-		row.Types = append(row.Types, f.Type)
-		row.Severities = append(row.Severities, string(f.Severity))
-		row.Descriptions = append(row.Descriptions, f.Description)
-		row.TraceIDs = append(row.TraceIDs, f.TraceID)
-		row.Fields = append(row.Fields, f.Field)
-	}
-	return row
-}
-
-// verdict returns the value that was stored.
 func (r *sessionVerdictRow) verdict() *schema.SessionVerdict {
 	v := &schema.SessionVerdict{
 		Verified: r.Verified, RecommendedAction: schema.Recommendation(r.RecommendedAction),
@@ -228,7 +219,6 @@ func (r *sessionVerdictRow) verdict() *schema.SessionVerdict {
 	return v
 }
 
-// countsAs copies counts by type.
 func countsAs[To, From int64 | uint64](from map[string]From) map[string]To {
 	to := make(map[string]To, len(from))
 	for kind, n := range from {

@@ -156,12 +156,13 @@ func (r Reader) TracesOfRevokedCards(ctx context.Context, revoked []schema.Revoc
 
 // NumberQuestion is a question of session verification about the sequence numbers of one agent.
 type NumberQuestion struct {
-	AgentID string
+	AgentID   string
+	SessionID string // the session that is verified
 	session.NumberQuestion
 }
 
-// NumberedTraces answers all questions about sequence numbers with one query. For each question
-// it returns the traces of the agent, in whole hours, at most session.MaxNumbers.
+// NumberedTraces answers all questions with one query. For each question it returns the traces of
+// the agent, in whole hours, at most session.MaxNumbers.
 func (r Reader) NumberedTraces(ctx context.Context, questions []NumberQuestion) ([][]session.NumberedTrace, error) {
 	if len(questions) == 0 {
 		return nil, nil
@@ -184,16 +185,9 @@ func (r Reader) NumberedTraces(ctx context.Context, questions []NumberQuestion) 
 	return answers, nil
 }
 
-// PrecedingQuestion asks for the trace that precedes a session by its agent's counter.
-type PrecedingQuestion struct {
-	AgentID   string
-	SessionID string // traces of this session are left out
-	session.NumberQuestion
-}
-
 // PrecedingNumbers answers all questions with one query. For each question it returns the trace
-// with the greatest matching number, or nil if there is none.
-func (r Reader) PrecedingNumbers(ctx context.Context, questions []PrecedingQuestion) ([]*session.NumberedTrace, error) {
+// of another session with the greatest matching number, or nil if there is none.
+func (r Reader) PrecedingNumbers(ctx context.Context, questions []NumberQuestion) ([]*session.NumberedTrace, error) {
 	if len(questions) == 0 {
 		return nil, nil
 	}
@@ -205,7 +199,7 @@ func (r Reader) PrecedingNumbers(ctx context.Context, questions []PrecedingQuest
 		At        time.Time `ch:"last_time"`
 	}
 	answers := make([]*session.NumberedTrace, len(questions))
-	for row, err := range each[row](ctx, r.db, fmt.Sprintf("the numbers before %d sessions", len(questions)), queryPrecedingNumbers, precedingArgs(questions)...) {
+	for row, err := range each[row](ctx, r.db, fmt.Sprintf("the numbers before %d sessions", len(questions)), queryPrecedingNumbers, numberArgs(questions)...) {
 		if err != nil {
 			return nil, err
 		}
@@ -214,27 +208,17 @@ func (r Reader) PrecedingNumbers(ctx context.Context, questions []PrecedingQuest
 	return answers, nil
 }
 
-func precedingArgs(questions []PrecedingQuestion) []any {
-	numbers := make([]NumberQuestion, len(questions))
-	sessions, until := make([]string, len(questions)), make([]int64, len(questions))
-	for i, q := range questions {
-		numbers[i] = NumberQuestion{AgentID: q.AgentID, NumberQuestion: q.NumberQuestion}
-		sessions[i], until[i] = q.SessionID, within(q.To).UnixNano()
-	}
-	return append(numberArgs(numbers), clickhouse.Named("sessions", sessions), clickhouse.Named("until", until))
-}
-
 func numberArgs(questions []NumberQuestion) []any {
-	agents := make([]string, len(questions))
+	agents, sessions := make([]string, len(questions)), make([]string, len(questions))
 	least, greatest := make([]uint64, len(questions)), make([]uint64, len(questions))
-	from, to := make([]uint32, len(questions)), make([]uint32, len(questions))
+	from, to, until := make([]uint32, len(questions)), make([]uint32, len(questions)), make([]int64, len(questions))
 	for i, q := range questions {
-		agents[i], least[i], greatest[i] = q.AgentID, q.Least, q.Greatest
-		from[i], to[i] = EventHour(within(q.From)), EventHour(within(q.To))
+		agents[i], sessions[i], least[i], greatest[i] = q.AgentID, q.SessionID, q.Least, q.Greatest
+		from[i], to[i], until[i] = EventHour(within(q.From)), EventHour(within(q.To)), within(q.To).UnixNano()
 	}
 	return []any{
-		clickhouse.Named("agents", agents), clickhouse.Named("least", least), clickhouse.Named("greatest", greatest),
-		clickhouse.Named("hours_from", from), clickhouse.Named("hours_to", to), clickhouse.Named("limit", session.MaxNumbers),
+		clickhouse.Named("agents", agents), clickhouse.Named("sessions", sessions), clickhouse.Named("least", least), clickhouse.Named("greatest", greatest),
+		clickhouse.Named("hours_from", from), clickhouse.Named("hours_to", to), clickhouse.Named("until", until), clickhouse.Named("limit", session.MaxNumbers),
 	}
 }
 

@@ -96,10 +96,10 @@ func TestQuestionsAboutOtherSessions(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("numbered traces %+v (%v), want %+v", got, err, want)
 	}
-	before := func(agent, own string, greatest uint64, from, to time.Time) PrecedingQuestion {
-		return PrecedingQuestion{AgentID: agent, SessionID: own, NumberQuestion: session.NumberQuestion{Greatest: greatest, From: from, To: to}}
+	before := func(agent, own string, greatest uint64, from, to time.Time) NumberQuestion {
+		return NumberQuestion{AgentID: agent, SessionID: own, NumberQuestion: session.NumberQuestion{Greatest: greatest, From: from, To: to}}
 	}
-	preceding, err := s.PrecedingNumbers(t.Context(), []PrecedingQuestion{
+	preceding, err := s.PrecedingNumbers(t.Context(), []NumberQuestion{
 		before("a", "new", 8, at(0), at(61)), before("a", "o", 8, at(0), at(500)), before("a", "new", 8, at(0), at(500)),
 		before("a", "new", 8, at(240), at(250)), before("nobody", "x", 8, at(0), at(500)),
 	})
@@ -107,7 +107,7 @@ func TestQuestionsAboutOtherSessions(t *testing.T) {
 		{SessionID: "o", Number: 2, At: at(61)}, {SessionID: "s", Number: 1, At: at(60)}, {SessionID: "o", Number: 3, At: at(300)}, nil, nil,
 	}
 	if err != nil || !reflect.DeepEqual(preceding, wantPreceding) {
-		t.Errorf("what went before: %+v (%v)", preceding, err)
+		t.Errorf("preceding numbers %+v (%v)", preceding, err)
 	}
 	prior, err := s.PriorTraces(t.Context(), []string{"a-1", "a-3", "nobody"})
 	agents := map[string]time.Time{}
@@ -122,6 +122,6 @@ func TestQuestionsAboutOtherSessions(t *testing.T) {
 		long[i] = fmt.Sprintf("%0*d", schema.MaxIDBytes, i)
 	}
 	if prior, err := s.PriorTraces(t.Context(), append(long, nasty, "a-1")); err != nil || len(prior) != 2 {
-		t.Errorf("among the longest ids %+v are found (%v)", prior, err)
+		t.Errorf("the look-up of the longest ids found %+v (%v)", prior, err)
 	}
 }

@@ -21,11 +21,7 @@ func openShards(t testing.TB) []string {
 	if enginetest.Sharded() {
 		return enginetest.MigratedShards(t, onTestShards.Migrate)
 	}
-	var dsns []string
-	for _, e := range enginetest.Shards(t) {
-		dsns = append(dsns, e.AdminDSN())
-	}
-	migrateShards(t)
+	dsns := enginetest.MigratedOnce(t, onTestShards.Migrate)
 	for _, dsn := range dsns {
 		s := openDSN(t, dsn)
 		for _, table := range one[[]string](t, s, "SELECT groupArray(name) FROM system.tables WHERE database = currentDatabase() AND endsWith(name, '_local') AND total_rows > 0") {
@@ -37,23 +33,6 @@ func openShards(t testing.TB) []string {
 
 // onTestShards is the cluster of the engines of enginetest.Shards.
 var onTestShards = database.Cluster{Name: enginetest.Cluster, WithoutKeeper: true}
-
-// migrated reports whether migrateShards has run.
-var migrated bool
-
-// migrateShards creates the tables of the database in which services have privileges.
-func migrateShards(t testing.TB) {
-	t.Helper()
-	if migrated {
-		return
-	}
-	for _, e := range enginetest.Shards(t) {
-		if err := onTestShards.Migrate(t.Context(), e.AdminDSN()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	migrated = true
-}
 
 // What is written and read through one server is also correct over two shards. These are a few of
 // the tests; `make shards` runs all of them there.

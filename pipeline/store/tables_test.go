@@ -39,7 +39,7 @@ func TestStageRefusesAWeakDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(log.String(), "right to TRUNCATE") {
-		t.Errorf("it is not logged: %s", log.String())
+		t.Errorf("the weakness is not logged: %s", log.String())
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)

@@ -88,7 +88,6 @@ type verdictRow struct {
 	Methodology      string    `ch:"methodology"`
 }
 
-// verdict returns the value that was stored.
 func (r *verdictRow) verdict() *schema.Verdict {
 	v := &schema.Verdict{
 		Verified: r.Verified, Status: schema.VerdictStatus(r.Status),
@@ -100,25 +99,20 @@ func (r *verdictRow) verdict() *schema.Verdict {
 		SimilarityScore: r.SimilarityScore,
 		Metadata: schema.Metadata{
 			AlgorithmVersion: r.AlgorithmVersion, EngineVersion: r.EngineVersion, Profile: r.Profile,
-			CardDigest: r.CardDigest, CardRevokedAt: r.revoked(), TraceDigest: r.TraceDigest, ChecksPerformed: lines(r.Checks),
+			CardDigest: r.CardDigest, CardRevokedAt: r.revoked(), TraceDigest: r.TraceDigest, ChecksPerformed: []string{},
 			Similarity: schema.SimilarityDetails{
 				Similarities: r.Similarities, MeanSimilarity: r.MeanSimilarity, Trend: r.Trend,
 			},
 			GroundedClaims: int(r.GroundedClaims), InferredClaims: int(r.InferredClaims), Methodology: r.Methodology,
 		},
 	}
+	if r.Checks != "" {
+		v.Metadata.ChecksPerformed = strings.Split(r.Checks, "\n")
+	}
 	for _, index := range r.AbsentTriggers {
 		v.Metadata.AbsentTriggers = append(v.Metadata.AbsentTriggers, int(index))
 	}
 	return v
-}
-
-// lines splits text into its lines. The empty text has none.
-func lines(text string) []string {
-	if text == "" {
-		return []string{}
-	}
-	return strings.Split(text, "\n")
 }
 
 func remarks(types, severities, descriptions, fields []string) []schema.Remark {

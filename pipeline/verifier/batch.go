@@ -19,8 +19,9 @@ import (
 // batch is what one commit makes durable: messages and all results of judging them. A batch is
 // reused after its commit.
 type batch struct {
-	meter    Meter
 	messages []stream.Message
+	bytes    int       // total size of the messages
+	since    time.Time // when the first one joined
 	rows     *store.TraceBatch
 	rowOf    []int // the index of each row's message
 	receipts [subject.Partitions][]schema.Receipt
@@ -31,11 +32,9 @@ type batch struct {
 	revocations int // how many revocations were known before the first of its traces was judged
 }
 
-// reset empties the batch and releases the messages.
 func (b *batch) reset() {
 	clear(b.messages)
-	b.meter.Reset()
-	b.messages, b.rowOf = b.messages[:0], b.rowOf[:0]
+	b.messages, b.bytes, b.rowOf = b.messages[:0], 0, b.rowOf[:0]
 	b.rows.Reset()
 	for p := range b.receipts {
 		clear(b.receipts[p])
@@ -47,11 +46,13 @@ func (b *batch) reset() {
 
 // take adds a message. Results that are added next belong to the message that was taken last.
 func (b *batch) take(m stream.Message, now time.Time) {
+	if len(b.messages) == 0 {
+		b.since = now
+	}
 	b.messages = append(b.messages, m)
-	b.meter.Add(len(m.Data), now)
+	b.bytes += len(m.Data)
 }
 
-// judged adds a trace with its verdict, its receipt and its alerts.
 func (b *batch) judged(t *schema.Trace, v *schema.Verdict, meta store.Meta) (err error) {
 	b.stored(t, v, meta)
 	b.receipted(t, meta)
@@ -62,13 +63,11 @@ func (b *batch) judged(t *schema.Trace, v *schema.Verdict, meta store.Meta) (err
 	return err
 }
 
-// stored adds the rows of a trace and its verdict.
 func (b *batch) stored(t *schema.Trace, v *schema.Verdict, meta store.Meta) {
 	b.rows.Add(t, meta, v)
 	b.rowOf = append(b.rowOf, len(b.messages)-1)
 }
 
-// receipted adds the receipt of a trace.
 func (b *batch) receipted(t *schema.Trace, meta store.Meta) {
 	b.receipts[meta.Partition] = append(b.receipts[meta.Partition], schema.Receipt{
 		AgentID:   t.AgentID,
@@ -117,24 +116,19 @@ func (b *batch) refused(m *stream.Message, refusal *schema.Refusal) {
 	})
 }
 
-// insert stores the rows. Rows that can never be stored become dead letters.
+// insert stores the rows. Rows that the database will never accept become dead letters, and their
+// receipts are removed, so no session waits for them.
 func (b *batch) insert(ctx context.Context, rows Rows) error {
 	if b.rows.Len() == 0 {
 		return nil
 	}
 	err := rows.InsertTraces(ctx, b.rows)
-	if bad, ok := errors.AsType[*store.BatchError](err); ok {
-		b.unstorable(bad.Rows)
-		return nil
+	bad, ok := errors.AsType[*store.BatchError](err)
+	if !ok {
+		return err
 	}
-	return err
-}
-
-// unstorable converts rows that the database will never accept to dead letters. It removes their
-// receipts, so no session waits for them.
-func (b *batch) unstorable(bad []store.BadRow) {
-	gone := make(map[uint64]bool, len(bad))
-	for _, row := range bad {
+	gone := make(map[uint64]bool, len(bad.Rows))
+	for _, row := range bad.Rows {
 		m := &b.messages[b.rowOf[row.Index]]
 		gone[m.Sequence] = true
 		b.refused(m, &schema.Refusal{Reason: reasonUnstorable, Faults: []schema.Fault{{Message: row.Err.Error()}}})
@@ -142,6 +136,7 @@ func (b *batch) unstorable(bad []store.BadRow) {
 	for p := range b.receipts {
 		b.receipts[p] = slices.DeleteFunc(b.receipts[p], func(r schema.Receipt) bool { return gone[r.Sequence] })
 	}
+	return nil
 }
 
 // reasonUnstorable is the dead-letter reason of a row that ClickHouse refuses.

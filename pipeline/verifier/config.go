@@ -34,7 +34,6 @@ func DefaultRules() Rules {
 	return Rules{BehavioralSimilarity: aap.DefaultThresholds().BehavioralSimilarity}
 }
 
-// Validate returns every fault.
 func (r *Rules) Validate() (faults config.Faults) {
 	faults.CheckThreshold("behavioral_similarity", r.BehavioralSimilarity, DefaultRules().BehavioralSimilarity, r.Methodology)
 	return faults
@@ -54,7 +53,6 @@ func Default() Config {
 	}
 }
 
-// Validate returns every fault.
 func (c *Config) Validate() []config.Fault {
 	faults := append(config.Faults(c.Common.Validate()), c.ClickHouse.Validate()...)
 	faults = append(faults, c.Cards.Validate()...)
@@ -73,6 +71,14 @@ func (c *Config) FileFaults() []config.Fault {
 	return faults
 }
 
-func (c *Config) limits() Limits {
-	return Limits{Rows: c.BatchRows, Bytes: c.BatchBytes, Age: c.BatchAge}
+// BatchFull reports whether no further trace may join a batch.
+func (c *Config) BatchFull(traces, bytes int) bool {
+	return traces >= c.BatchRows || bytes >= c.BatchBytes
+}
+
+// BatchDue reports whether a batch is to be committed: it is full, or its first trace, which joined
+// at since, has waited for BatchAge. A batch that is due only by its age may grow while the
+// previous one is being committed.
+func (c *Config) BatchDue(traces, bytes int, since, now time.Time) bool {
+	return traces > 0 && (c.BatchFull(traces, bytes) || !now.Before(since.Add(c.BatchAge)))
 }

@@ -54,7 +54,7 @@ func judging(t *testing.T, rig *pipelinetest.Rig, source Source, f *pipelinetest
 	cfg, env := Default(), pipelinetest.Env(t, "verifier")
 	cfg.BatchAge = 50 * time.Millisecond
 	return &verifier{
-		env: env, limits: cfg.limits(), source: source, rows: world, outlet: world,
+		env: env, cfg: &cfg, source: source, rows: world, outlet: world,
 		metrics:   newMetrics(env.Metrics),
 		workspace: workspace, newRows: rig.Store.NewTraceBatch,
 		late: &lateCards{env: env, registry: registry, wake: make(chan struct{}, 1)},
@@ -92,7 +92,7 @@ func survive(t *testing.T, f *pipelinetest.Fault) {
 	})
 	stage.Stop(t)
 	if !f.Met() {
-		t.Fatal("the fault was never met")
+		t.Fatal("the step with the fault was not reached")
 	}
 	counts, err := rig.Store.Counts(t.Context())
 	if err != nil || counts.Traces != n || counts.TraceRows != n || counts.Verdicts != n {

@@ -10,6 +10,7 @@ import (
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/messages"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
@@ -24,16 +25,10 @@ type Registry interface {
 	RetainUntil(agentID string, received time.Time) time.Time
 }
 
-// Messages provides what the verifier needs about the messages that traces cite
-// (messages.Auditor).
-type Messages interface {
-	Findings(ctx context.Context, t *schema.Trace, now time.Time) ([]schema.Remark, error)
-}
-
 // workspace judges one trace after the other in reused memory. It must be used by one goroutine.
 type workspace struct {
 	registry Registry
-	messages Messages // nil: messages are not checked for any agent
+	messages *messages.Auditor // nil: messages are not checked for any agent
 	rules    *aap.Judge
 
 	decoder schema.Decoder
@@ -42,10 +37,10 @@ type workspace struct {
 }
 
 // warm fetches the messages' cards that are not in memory, all together.
-func (w *workspace) warm(ctx context.Context, messages []stream.Message) {
+func (w *workspace) warm(ctx context.Context, inbox []stream.Message) {
 	w.registry.Warm(ctx, func(yield func(agentID string) bool) {
-		for i := range messages {
-			if !yield(messages[i].Agent) {
+		for i := range inbox {
+			if !yield(inbox[i].Agent) {
 				return
 			}
 		}

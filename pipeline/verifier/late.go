@@ -66,7 +66,6 @@ func (l *lateCards) watch(ctx context.Context, known chan<- struct{}) error {
 	})
 }
 
-// add queues cards and revocations.
 func (l *lateCards) add(arrived []string, revoked []schema.Revocation) {
 	l.mu.Lock()
 	l.arrived, l.revoked = append(l.arrived, arrived...), append(l.revoked, revoked...)
@@ -95,7 +94,6 @@ func (l *lateCards) recheck(ctx context.Context, b *batch) {
 	}
 }
 
-// run processes the queue until ctx ends.
 func (l *lateCards) run(ctx context.Context) error {
 	work, stop := l.env.Drain(ctx)
 	defer stop()
@@ -182,11 +180,18 @@ func (l *lateCards) judgeAll(ctx context.Context, next func() iter.Seq2[*store.S
 			if err != nil {
 				return err
 			}
-			if err := l.judge(ctx, stored, now); err != nil {
+			w := &l.workspace
+			if err := w.decoder.Admit(&w.trace, stored.AgentID, stored.Raw); err != nil {
+				return fmt.Errorf("stored trace %s of agent %s is no longer a valid trace: %w", stored.TraceID, stored.AgentID, err)
+			}
+			if err := w.verify(ctx, &w.trace, stored.Received, now); err != nil {
 				return err
 			}
-			verdicts.Add(&l.workspace.trace, stored.Meta(), &l.workspace.verdict)
-			if alerts, err = appendAlerts(alerts, &l.workspace.verdict); err != nil {
+			if w.verdict.Status == schema.StatusCardUnknown { // otherwise the query would return it forever
+				return fmt.Errorf("stored trace %s of agent %s: card %q: %w", stored.TraceID, stored.AgentID, stored.CardID, cards.ErrUnknown)
+			}
+			verdicts.Add(&w.trace, stored.Meta(), &w.verdict)
+			if alerts, err = appendAlerts(alerts, &w.verdict); err != nil {
 				return err
 			}
 		}
@@ -204,18 +209,4 @@ func (l *lateCards) judgeAll(ctx context.Context, next func() iter.Seq2[*store.S
 			return err
 		}
 	}
-}
-
-// judge judges a stored trace whose card is known now.
-func (l *lateCards) judge(ctx context.Context, stored *store.StoredTrace, now time.Time) error {
-	if err := l.workspace.decoder.Admit(&l.workspace.trace, stored.AgentID, stored.Raw); err != nil {
-		return fmt.Errorf("stored trace %s of agent %s is no longer a valid trace: %w", stored.TraceID, stored.AgentID, err)
-	}
-	if err := l.workspace.verify(ctx, &l.workspace.trace, stored.Received, now); err != nil {
-		return err
-	}
-	if l.workspace.verdict.Status == schema.StatusCardUnknown { // otherwise the query would return it forever
-		return fmt.Errorf("stored trace %s of agent %s: card %q: %w", stored.TraceID, stored.AgentID, stored.CardID, cards.ErrUnknown)
-	}
-	return nil
 }

@@ -168,7 +168,7 @@ func checkClaims(t *testing.T, rig *pipelinetest.Rig) {
 	}
 	v := reports[0].Verdicts[0]
 	if !v.Verified || len(v.Findings) != 0 || v.Metadata.GroundedClaims != 1 || v.Metadata.InferredClaims != 2 {
-		t.Errorf("the verdict on what is honest is %+v", v)
+		t.Errorf("the verdict on the honest trace is %+v", v)
 	}
 	rows := query(t, rig, `SELECT count() FROM current_verdicts WHERE trace_id LIKE 'T%' AND recommended_action = 'review' AND verified
 		AND has(finding_severities, 'HIGH')`)

@@ -2,6 +2,7 @@ package verifier
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/plumbline/plumbline/schema"
 )
@@ -18,25 +19,23 @@ type metrics struct {
 }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
-	m := &metrics{
-		traces: prometheus.NewCounter(prometheus.CounterOpts{
+	register := promauto.With(registerer)
+	return &metrics{
+		traces: register.NewCounter(prometheus.CounterOpts{
 			Name: "plumbline_verifier_traces_total", Help: "Traces stored with their verdict and acknowledged."}),
-		redelivered: prometheus.NewCounter(prometheus.CounterOpts{
+		redelivered: register.NewCounter(prometheus.CounterOpts{
 			Name: "plumbline_verifier_redelivered_total", Help: "Messages that the broker delivered more than once."}),
-		dead: prometheus.NewCounterVec(prometheus.CounterOpts{
+		dead: register.NewCounterVec(prometheus.CounterOpts{
 			Name: "plumbline_verifier_dead_letters_total", Help: "Messages that can never be stored, by reason."}, []string{"reason"}),
-		violations: prometheus.NewCounterVec(prometheus.CounterOpts{
+		violations: register.NewCounterVec(prometheus.CounterOpts{
 			Name: "plumbline_verifier_violations_total", Help: "Violations found, by type (AAP section 7.5)."}, []string{"type"}),
-		unknown: prometheus.NewCounter(prometheus.CounterOpts{
+		unknown: register.NewCounter(prometheus.CounterOpts{
 			Name: "plumbline_verifier_card_unknown_total", Help: "Traces stored without judgement because nobody has registered their card."}),
-		batches: prometheus.NewHistogram(prometheus.HistogramOpts{
+		batches: register.NewHistogram(prometheus.HistogramOpts{
 			Name: "plumbline_verifier_batch_rows", Help: "Traces of one insert.", Buckets: prometheus.ExponentialBuckets(1, 4, 9)}),
 	}
-	registerer.MustRegister(m.traces, m.redelivered, m.dead, m.violations, m.unknown, m.batches)
-	return m
 }
 
-// judged counts a verdict.
 func (m *metrics) judged(v *schema.Verdict) {
 	if v.Status == schema.StatusCardUnknown {
 		m.unknown.Inc()
@@ -46,7 +45,6 @@ func (m *metrics) judged(v *schema.Verdict) {
 	}
 }
 
-// committed counts a batch that was acked.
 func (m *metrics) committed(b *batch) {
 	if len(b.messages) == 0 {
 		return

@@ -3,11 +3,13 @@ package verifier
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/messages"
+	"github.com/plumbline/plumbline/pipeline/sink"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/walk"
@@ -85,7 +87,6 @@ func (r *Replay) run(ctx context.Context, rows Rows, outlet Outlet, slice int) (
 // replaySlice is how many messages are looked up and written at once.
 const replaySlice = 5000
 
-// replaying is the state of a replay.
 type replaying struct {
 	*Replay
 	rows      Rows
@@ -163,21 +164,17 @@ func (w *replaying) replay(ctx context.Context, inbox []stream.Message) error {
 // verdict that exists.
 func (w *replaying) commit(ctx context.Context) error {
 	b, s := &w.batch, &w.summary
-	if err := b.publishAlerts(ctx, w.outlet); err != nil {
-		return err
-	}
 	refused := len(b.dead)
-	if err := b.insert(ctx, w.rows); err != nil {
-		return err
-	}
-	if err := w.Store.InsertVerdicts(ctx, w.verdicts); err != nil {
-		return err
-	}
-	if err := b.publishDead(ctx, w.outlet); err != nil {
-		return err
-	}
-	if err := w.outlet.PublishReceipts(ctx, b.receipts[:]); err != nil {
-		return err
+	for _, step := range []func() error{
+		func() error { return b.publishAlerts(ctx, w.outlet) },
+		func() error { return b.insert(ctx, w.rows) },
+		func() error { return w.Store.InsertVerdicts(ctx, w.verdicts) },
+		func() error { return b.publishDead(ctx, w.outlet) },
+		func() error { return w.outlet.PublishReceipts(ctx, b.receipts[:]) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
 	unstorable := len(b.dead) - refused
 	s.RowsWritten += b.rows.Len() - unstorable
@@ -192,7 +189,7 @@ func (w *replaying) commit(ctx context.Context) error {
 // judge decodes the messages of a slice, looks up what is stored about them, judges them again
 // and collects what is missing.
 func (w *replaying) judge(ctx context.Context, inbox []stream.Message) (err error) {
-	var query store.TraceQuery
+	var valid []*schema.Trace
 	sequences := make([]uint64, len(inbox))
 	for i := range inbox {
 		sequences[i] = inbox[i].Sequence
@@ -200,10 +197,10 @@ func (w *replaying) judge(ctx context.Context, inbox []stream.Message) (err erro
 			return err
 		}
 		if w.refusals[i] == nil {
-			query.Add(&w.traces[i])
+			valid = append(valid, &w.traces[i])
 		}
 	}
-	kept, err := w.Store.LookUpTraces(ctx, query)
+	kept, err := w.Store.LookUpTraces(ctx, valid)
 	if err != nil {
 		return err
 	}
@@ -263,4 +260,94 @@ func (w *replaying) trace(ctx context.Context, kept *store.TraceResults, m *stre
 	}
 	kept.Note(meta.Received, v)
 	return err
+}
+
+// restoreLetters inserts the dead letters that their stream has and the table lacks, of the
+// messages from first on. A refused message without a letter in either gets one when it is
+// judged.
+func (w *replaying) restoreLetters(ctx context.Context, first *stream.Message) error {
+	since := first.Received.Add(-clockSlack)
+	for inbox, err := range walk.Slices(ctx, w.Client, stream.ConsumerConfig{Stream: stream.DeadLetters, Since: since}, w.letters, 0) {
+		if err != nil {
+			return err
+		}
+		var letters []store.DeadLetter
+		var sequences []uint64
+		for i := range inbox {
+			if inbox[i].Subject == wire.MarkSubject {
+				continue
+			}
+			letter, err := wire.ParseDeadLetter(inbox[i].Subject, inbox[i].Header, inbox[i].Data)
+			if err != nil { // the sink skips it, too
+				w.Log.Error("a message of stream DEADLETTER is not a dead letter", "sequence", inbox[i].Sequence, "error", err)
+				continue
+			}
+			if letter.Sequence >= first.Sequence && letter.Sequence <= w.summary.Through {
+				letters, sequences = append(letters, sink.LetterRow(&inbox[i], &letter)), append(sequences, letter.Sequence)
+			}
+		}
+		if len(letters) == 0 {
+			continue
+		}
+		kept, err := w.Store.LookUpLetters(ctx, since, sequences)
+		if err != nil {
+			return err
+		}
+		missing := slices.DeleteFunc(letters, func(l store.DeadLetter) bool {
+			return kept[store.LetterPlace{Sequence: l.OriginSequence, Digest: schema.DigestOf(l.Raw)}]
+		})
+		if err := w.Store.InsertDeadLetters(ctx, missing); err != nil {
+			return err
+		}
+		w.summary.LettersWritten += len(missing)
+	}
+	return nil
+}
+
+// receiptBook records which messages have a receipt: one bit for each.
+type receiptBook struct {
+	from  uint64
+	bits  []uint64
+	since time.Time // receipts of earlier messages may be gone from the stream
+}
+
+// clockSlack is how far the broker's time of a receipt or a dead letter may be before that of its
+// message. In a cluster, streams have leaders on different machines.
+const clockSlack = time.Minute
+
+// readReceipts reads the receipts of the messages from first on.
+func (w *replaying) readReceipts(ctx context.Context, first *stream.Message) (*receiptBook, error) {
+	book := &receiptBook{from: first.Sequence, bits: make([]uint64, (w.summary.Through-first.Sequence)/64+1)}
+	if w.receipts.Messages == 0 && w.receipts.LastSequence > 0 {
+		book.since = w.receipts.LastReceived
+	}
+	within := stream.ConsumerConfig{Stream: stream.Receipts, Since: first.Received.Add(-clockSlack)}
+	for inbox, err := range walk.Slices(ctx, w.Client, within, w.receipts, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if inbox[0].Sequence == w.receipts.FirstSequence && inbox[0].Sequence > 1 {
+			book.since = inbox[0].Received
+		}
+		for i := range inbox {
+			receipts, _, err := wire.DecodeReceipts(inbox[i].Data, nil)
+			if err != nil { // the exporter skips it, too
+				w.Log.Error("a message of stream RECEIPTS cannot be decoded", "sequence", inbox[i].Sequence, "error", err)
+				continue
+			}
+			for r := range receipts {
+				sequence := receipts[r].Sequence
+				if at := (sequence - book.from) / 64; sequence >= book.from && at < uint64(len(book.bits)) {
+					book.bits[at] |= 1 << ((sequence - book.from) % 64)
+				}
+			}
+		}
+	}
+	return book, nil
+}
+
+// has reports whether a message has a receipt, or may have one that the stream no longer holds.
+func (r *receiptBook) has(m store.Meta) bool {
+	at := m.Sequence - r.from
+	return r.bits[at/64]&(1<<(at%64)) != 0 || m.Received.Before(r.since)
 }

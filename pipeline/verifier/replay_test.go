@@ -336,7 +336,7 @@ func TestReplayContinuesAfterAFailure(t *testing.T) {
 		r := replayOf(t, rig)
 		r.From = broken.Next
 		if rest := replayed(t, rig, r); broken.Next != 4 || rest.Next != judgedTraces+3 || rest.RowsWritten != judgedTraces-3 {
-			t.Errorf("%s: broken off it counts %+v, the rest is %+v", f.Step, broken, rest)
+			t.Errorf("%s: interrupted, it counts %+v, and the rest %+v", f.Step, broken, rest)
 		}
 		intact(t, rig)
 	}

@@ -47,7 +47,7 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.
 	}
 	defer func() { err = errors.Join(err, database.Close()) }()
 	var registry *cards.Registry
-	var auditor Messages
+	var auditor *messages.Auditor
 	sources := map[string]*stream.Consumer{}
 	defer func() {
 		for _, source := range sources {
@@ -88,7 +88,7 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.
 	}
 	late := &lateCards{env: env, registry: registry, rows: database, outlet: broker, workspace: lateJudging, wake: make(chan struct{}, 1)}
 	v := &verifier{
-		env: env, limits: cfg.limits(), source: sources[stream.Traces], rows: database, outlet: broker,
+		env: env, cfg: cfg, source: sources[stream.Traces], rows: database, outlet: broker,
 		metrics:   newMetrics(env.Metrics),
 		workspace: judging, newRows: database.NewTraceBatch, late: late,
 	}
@@ -130,7 +130,7 @@ func after(ready <-chan struct{}, actor func(context.Context) error) func(contex
 }
 
 // newAuditor returns nil if there are no policies: then no trace is checked against messages.
-func newAuditor(ctx context.Context, broker *stream.Client, policies *messages.Policies) (Messages, error) {
+func newAuditor(ctx context.Context, broker *stream.Client, policies *messages.Policies) (*messages.Auditor, error) {
 	if !policies.Given() {
 		return nil, nil
 	}
@@ -141,9 +141,9 @@ func newAuditor(ctx context.Context, broker *stream.Client, policies *messages.P
 	return messages.NewAuditor(policies, bucket), nil
 }
 
-func newWorkspace(registry Registry, messages Messages, rules *Rules) (workspace, error) {
+func newWorkspace(registry Registry, auditor *messages.Auditor, rules *Rules) (workspace, error) {
 	thresholds := aap.DefaultThresholds()
 	thresholds.BehavioralSimilarity, thresholds.Methodology = rules.BehavioralSimilarity, rules.Methodology
 	judge, err := aap.NewJudge(thresholds)
-	return workspace{registry: registry, messages: messages, rules: judge}, err
+	return workspace{registry: registry, messages: auditor, rules: judge}, err
 }

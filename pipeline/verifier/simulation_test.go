@@ -208,7 +208,7 @@ func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 	rows, outlet := &simulatedRows{s, p}, p.Broker()
 	late := &lateCards{env: p.Env, registry: registry, rows: rows, outlet: outlet, workspace: lateJudging, wake: make(chan struct{}, 1)}
 	v := &verifier{
-		env: p.Env, limits: cfg.limits(), source: source, rows: rows, outlet: outlet, metrics: newMetrics(p.Env.Metrics),
+		env: p.Env, cfg: &cfg, source: source, rows: rows, outlet: outlet, metrics: newMetrics(p.Env.Metrics),
 		workspace: judging, newRows: new(store.Store).NewTraceBatch, late: late,
 	}
 	known := make(chan struct{})

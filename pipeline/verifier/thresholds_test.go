@@ -38,7 +38,7 @@ func TestRulesReportEveryFault(t *testing.T) {
 func TestUnreadableFilesAreFaults(t *testing.T) {
 	cfg := Default()
 	if faults := cfg.FileFaults(); len(faults) != 0 {
-		t.Errorf("no file is named: %v", faults)
+		t.Errorf("the error names no file: %v", faults)
 	}
 	cfg.MessagePoliciesFile, cfg.NATS.KeyFile = "none", "none"
 	faults := cfg.FileFaults()

@@ -35,7 +35,7 @@ type Outlet interface {
 // While a batch is committed the next one is filled.
 type verifier struct {
 	env       *service.Env
-	limits    Limits
+	cfg       *Config
 	source    Source
 	rows      Rows
 	outlet    Outlet
@@ -102,15 +102,24 @@ func (v *verifier) collect(ctx, work context.Context, free <-chan *batch, full c
 // is passed on as soon as its commit can begin. It grows while the previous batch is still being
 // committed, so batches are large under load.
 func (v *verifier) fill(ctx, work context.Context, b *batch, full chan<- *batch) (passed bool, err error) {
-	for ctx.Err() == nil && !b.meter.Full(v.limits) {
-		if b.meter.Due(v.limits, time.Now()) {
+	for ctx.Err() == nil && !v.cfg.BatchFull(len(b.messages), b.bytes) {
+		if v.cfg.BatchDue(len(b.messages), b.bytes, b.since, time.Now()) {
 			select {
 			case full <- b:
 				return true, nil
 			default:
 			}
 		}
-		if err := v.fetch(ctx, b); err != nil && ctx.Err() == nil {
+		v.inbox = v.inbox[:0]
+		err := v.env.Retry.Do(ctx, "fetch traces", func() (err error) { // after a crash between here and the ack the broker redelivers them
+			most := min(sliceRows, v.cfg.BatchRows-len(b.messages))
+			v.inbox, err = v.source.Fetch(ctx, v.inbox, most, v.cfg.BatchBytes-b.bytes, sliceWait)
+			if len(v.inbox) > 0 {
+				return nil
+			}
+			return err
+		})
+		if err != nil && ctx.Err() == nil {
 			return false, err
 		}
 		if err := v.judgeAll(work, b); err != nil {
@@ -120,21 +129,6 @@ func (v *verifier) fill(ctx, work context.Context, b *batch, full chan<- *batch)
 	return false, nil
 }
 
-// fetch fetches a slice of messages that the batch has room for. After a crash between here and
-// the ack the broker redelivers them.
-func (v *verifier) fetch(ctx context.Context, b *batch) error {
-	v.inbox = v.inbox[:0]
-	return v.env.Retry.Do(ctx, "fetch traces", func() (err error) {
-		room := v.limits.Bytes - b.meter.Bytes()
-		v.inbox, err = v.source.Fetch(ctx, v.inbox, min(sliceRows, v.limits.Rows-b.meter.Rows()), room, sliceWait)
-		if len(v.inbox) > 0 {
-			return nil
-		}
-		return err
-	})
-}
-
-// judgeAll judges the messages of the inbox.
 func (v *verifier) judgeAll(ctx context.Context, b *batch) error {
 	now := time.Now()
 	created := v.source.StreamCreated()

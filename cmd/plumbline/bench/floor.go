@@ -16,15 +16,16 @@ import (
 type floor struct {
 	source *stream.Consumer
 	rows   *store.Floor
-	limits verifier.Limits
+	as     *verifier.Config
 
 	inbox []stream.Message
 }
 
 // filling is the batch of one commit.
 type filling struct {
-	meter    verifier.Meter
 	messages []stream.Message
+	bytes    int       // total size of the messages
+	since    time.Time // when the first one joined
 	rows     *store.FloorBatch
 }
 
@@ -76,25 +77,26 @@ func (f *floor) collect(ctx context.Context, free <-chan *filling, full chan<- *
 
 // fill adds messages to the batch until it is full, or until it is old enough and was passed on.
 func (f *floor) fill(ctx context.Context, in *filling, full chan<- *filling) (handed bool, err error) {
-	for !in.meter.Full(f.limits) {
-		if in.meter.Due(f.limits, time.Now()) {
+	for !f.as.BatchFull(len(in.messages), in.bytes) {
+		if f.as.BatchDue(len(in.messages), in.bytes, in.since, time.Now()) {
 			select {
 			case full <- in:
 				return true, nil
 			default:
 			}
 		}
-		room := f.limits.Bytes - in.meter.Bytes()
-		f.inbox, err = f.source.Fetch(ctx, f.inbox[:0], min(sliceRows, f.limits.Rows-in.meter.Rows()), room, sliceWait)
+		most := min(sliceRows, f.as.BatchRows-len(in.messages))
+		f.inbox, err = f.source.Fetch(ctx, f.inbox[:0], most, f.as.BatchBytes-in.bytes, sliceWait)
 		if err != nil {
 			return false, err
 		}
-		now := time.Now()
+		if len(in.messages) == 0 {
+			in.since = time.Now()
+		}
 		for i := range f.inbox {
 			m := &f.inbox[i]
-			in.meter.Add(len(m.Data), now)
 			in.rows.Add(m.Sequence, m.Data)
-			in.messages = append(in.messages, *m)
+			in.messages, in.bytes = append(in.messages, *m), in.bytes+len(m.Data)
 		}
 	}
 	return false, nil
@@ -110,8 +112,7 @@ func (f *floor) store(ctx context.Context, full <-chan *filling, free chan<- *fi
 			return err
 		}
 		clear(in.messages)
-		in.messages = in.messages[:0]
-		in.meter.Reset()
+		in.messages, in.bytes = in.messages[:0], 0
 		in.rows.Reset()
 		free <- in
 	}

@@ -49,7 +49,7 @@ func measureFloor(ctx context.Context, cfg machine.Config, l *load) (t took, err
 	}
 	defer source.Close()
 	as := verifier.Default()
-	loop := floor{source: source, rows: rows, limits: verifier.Limits{Rows: as.BatchRows, Bytes: as.BatchBytes, Age: as.BatchAge}}
+	loop := floor{source: source, rows: rows, as: &as}
 	copying, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- loop.run(copying) }()

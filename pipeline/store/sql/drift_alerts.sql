@@ -4,4 +4,6 @@ SELECT tenant, event_hour, agent_id, alert_id, alert_type, card_id, detection_ti
        recommendation, trace_ids, engine_version, methodology, mode, baseline_id
 FROM drift_alerts FINAL
 WHERE tenant = {tenant:String}
+  AND ({agent:String} = '' OR agent_id = {agent:String})
+  AND ({card:String} = '' OR card_id = {card:String})
 ORDER BY detection_timestamp, alert_id

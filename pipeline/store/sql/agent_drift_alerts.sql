@@ -1,7 +1,0 @@
-SELECT tenant, event_hour, agent_id, alert_id, alert_type, card_id, detection_timestamp, received_at, retain_until,
-       similarity_score, sustained_traces, threshold, drift_direction,
-       specific_indicators.indicator, specific_indicators.baseline, specific_indicators.current, specific_indicators.description,
-       recommendation, trace_ids, engine_version, methodology, mode, baseline_id
-FROM drift_alerts FINAL
-PREWHERE tenant = {tenant:String} AND agent_id = {agent:String} AND card_id = {card:String}
-ORDER BY detection_timestamp, alert_id

@@ -1,4 +1,0 @@
-SELECT DISTINCT trace_digest AS digest
-FROM verdicts
-PREWHERE tenant = {tenant:String}
-  AND trace_digest IN (SELECT toFixedString(unhex(arrayJoin({digests:Array(String)})), 32))

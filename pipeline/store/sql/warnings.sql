@@ -1,1 +1,0 @@
-SELECT type, groupUniqArray(trace_id) AS traces FROM warnings WHERE tenant = {tenant:String} GROUP BY type ORDER BY type
