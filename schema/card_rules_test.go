@@ -31,7 +31,7 @@ func faultsOf(t testing.TB, card string) []string {
 	}
 	var refusal *Refusal
 	if !errors.As(err, &refusal) {
-		t.Fatalf("no refusal: %v", err)
+		t.Fatalf("not a refusal: %v", err)
 	}
 	var faults []string
 	for _, f := range refusal.Faults {
@@ -202,7 +202,7 @@ func TestBoundedAndForbiddenDoNotOverlap(t *testing.T) {
 	}
 	own := with(t, `["search"]`, `["search, delete", "search", "search, book"]`, `["delete"]`, `["search"]`)
 	if faults := faultsOf(t, own); !slices.Equal(faults, []string{`/autonomy_envelope/forbidden_actions/0: "search" is one of bounded_actions too`}) {
-		t.Errorf("an entry that has the name to itself: got %q", faults)
+		t.Errorf("an entry with a unique name: got %q", faults)
 	}
 	unified := strings.Replace(unifiedCard, `"forbidden_actions": null`, `"forbidden_actions": ["x", "search"]`, 1)
 	if faults := faultsOf(t, unified); !slices.Equal(faults, []string{`/autonomy/forbidden_actions/1: "search" is one of bounded_actions too`}) {

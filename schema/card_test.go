@@ -292,7 +292,7 @@ func FuzzDecodeCard(f *testing.F) {
 			t.Fatalf("a card decodes differently the second time: %v", err)
 		}
 		if Lint(c); !utf8.ValidString(c.Text()) {
-			t.Fatal("the text of a card is no UTF-8")
+			t.Fatal("the text of a card is not UTF-8")
 		}
 	})
 }

@@ -19,13 +19,74 @@ func (c *Card) Text() string {
 	p.entry("expires", moment(c.ExpiresAt))
 	p.entry("version", plainText(c.Version))
 	p.entry("digest", c.Digest.String())
-	p.signature(c)
-	p.principal(&c.Principal)
-	p.values(&c.Values)
-	p.autonomy(&c.Autonomy)
-	p.audit(&c.Audit)
-	p.extensions(c.Extensions)
+	if c.Signature == nil {
+		p.entry("signature", "none: the author cannot be verified")
+	} else {
+		p.entry("signature", c.Signature.Algorithm+" by key "+plainText(c.Signature.KeyID))
+	}
+	for i, key := range c.Keys {
+		p.entry([]string{"keys", ""}[min(i, 1)], plainText(key.KeyID))
+	}
+
+	principal := &c.Principal
+	p.line("\nPrincipal: %s, %s (%s)", principal.Type, principal.Relationship, relationships[principal.Relationship])
+	p.entry("identifier", plainText(principal.Identifier))
+	p.entry("escalate to", plainText(principal.EscalationContact))
+
+	values, order := &c.Values, ""
+	if values.Hierarchy != "" {
+		order = " (conflicts between them: " + values.Hierarchy + ")"
+	}
+	p.line("\nValues%s", order)
+	p.list("declared", values.Declared)
+	for _, def := range values.Definitions {
+		p.line("  %s: %s", plainText(def.ID), plainText(def.Description))
+		if def.HasPriority {
+			p.entry("  priority", strconv.FormatFloat(def.Priority, 'f', -1, 64))
+		}
+		if len(def.Subsumes) > 0 {
+			p.list("  subsumes", def.Subsumes)
+		}
+	}
+	if len(values.ConflictsWith) > 0 {
+		p.list("refuses", values.ConflictsWith)
+	}
+
+	p.line("\nAutonomy")
+	p.list("on its own", c.Autonomy.BoundedActions)
+	p.list("never", c.Autonomy.ForbiddenActions)
+	if m := c.Autonomy.MaxAutonomousValue; m.Present {
+		p.entry("up to", strings.TrimSpace(m.Digits+" "+plainText(m.Currency)))
+	}
+	for _, t := range c.Autonomy.EscalationTriggers {
+		p.line("  %-14s%s", t.Action, "when "+plainText(t.Condition))
+		p.entry("", plainText(t.Reason))
+	}
+
+	audit, queries := &c.Audit, "nowhere: the traces cannot be queried from outside"
+	if audit.Queryable {
+		queries = plainText(audit.QueryEndpoint)
+	}
+	p.line("\nAudit")
+	p.entry("traces", strings.TrimSpace(plainText(audit.TraceFormat)+fmt.Sprintf(" kept %d days", audit.RetentionDays)))
+	p.entry("stored", strings.TrimSpace(audit.StorageType+" "+plainText(audit.StorageLocation)))
+	p.entry("query at", queries)
+	p.entry("evidence", audit.TamperEvidence)
+
+	if len(c.Extensions) > 0 {
+		p.line("\nExtensions")
+	}
+	for _, extension := range c.Extensions {
+		p.entry(plainText(extension.Name), plainText(string(extension.Value)))
+	}
 	return p.String()
+}
+
+// relationships explains each relationship (AAP section 4.3).
+var relationships = map[string]string{
+	"delegated_authority": "acts within the bounds that the principal sets",
+	RelationshipAdvisory:  "recommends, and the principal decides",
+	"autonomous":          "acts on its own within its declared values",
 }
 
 // page is the text being written.
@@ -47,88 +108,6 @@ func (p *page) list(name string, texts []string) {
 	}
 	for i, text := range texts {
 		p.entry([]string{name, ""}[min(i, 1)], plainText(text))
-	}
-}
-
-func (p *page) heading(format string, args ...any) { p.line("\n"+format, args...) }
-
-func (p *page) signature(c *Card) {
-	if c.Signature == nil {
-		p.entry("signature", "none: the author cannot be verified")
-	} else {
-		p.entry("signature", c.Signature.Algorithm+" by key "+plainText(c.Signature.KeyID))
-	}
-	for i, key := range c.Keys {
-		p.entry([]string{"keys", ""}[min(i, 1)], plainText(key.KeyID))
-	}
-}
-
-// relationships explains each relationship (AAP section 4.3).
-var relationships = map[string]string{
-	"delegated_authority": "acts within the bounds that the principal sets",
-	RelationshipAdvisory:  "recommends, and the principal decides",
-	"autonomous":          "acts on its own within its declared values",
-}
-
-func (p *page) principal(b *Principal) {
-	p.heading("Principal: %s, %s (%s)", b.Type, b.Relationship, relationships[b.Relationship])
-	p.entry("identifier", plainText(b.Identifier))
-	p.entry("escalate to", plainText(b.EscalationContact))
-}
-
-func (p *page) values(b *Values) {
-	order := ""
-	if b.Hierarchy != "" {
-		order = " (conflicts between them: " + b.Hierarchy + ")"
-	}
-	p.heading("Values%s", order)
-	p.list("declared", b.Declared)
-	for _, def := range b.Definitions {
-		p.line("  %s: %s", plainText(def.ID), plainText(def.Description))
-		if def.HasPriority {
-			p.entry("  priority", strconv.FormatFloat(def.Priority, 'f', -1, 64))
-		}
-		if len(def.Subsumes) > 0 {
-			p.list("  subsumes", def.Subsumes)
-		}
-	}
-	if len(b.ConflictsWith) > 0 {
-		p.list("refuses", b.ConflictsWith)
-	}
-}
-
-func (p *page) autonomy(b *Autonomy) {
-	p.heading("Autonomy")
-	p.list("on its own", b.BoundedActions)
-	p.list("never", b.ForbiddenActions)
-	if m := b.MaxAutonomousValue; m.Present {
-		p.entry("up to", strings.TrimSpace(m.Digits+" "+plainText(m.Currency)))
-	}
-	for _, t := range b.EscalationTriggers {
-		p.line("  %-14s%s", t.Action, "when "+plainText(t.Condition))
-		p.entry("", plainText(t.Reason))
-	}
-}
-
-func (p *page) audit(b *Audit) {
-	p.heading("Audit")
-	p.entry("traces", strings.TrimSpace(plainText(b.TraceFormat)+fmt.Sprintf(" kept %d days", b.RetentionDays)))
-	p.entry("stored", strings.TrimSpace(b.StorageType+" "+plainText(b.StorageLocation)))
-	if b.Queryable {
-		p.entry("query at", plainText(b.QueryEndpoint))
-	} else {
-		p.entry("query at", "nowhere: the traces cannot be queried from outside")
-	}
-	p.entry("evidence", b.TamperEvidence)
-}
-
-func (p *page) extensions(all Members) {
-	if len(all) == 0 {
-		return
-	}
-	p.heading("Extensions")
-	for _, extension := range all {
-		p.entry(plainText(extension.Name), plainText(string(extension.Value)))
 	}
 }
 

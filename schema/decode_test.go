@@ -215,7 +215,7 @@ func TestContextMembersMayBeNullAndUnknown(t *testing.T) {
 	}
 	want := []string{"session_id null", `task {"a": [1]}`, "conversation_turn null", `free "session_id"`, "prior_trace_ids null", "environment null", "metadata null"}
 	if !slices.Equal(kept, want) {
-		t.Errorf("kept are %q, want %q", kept, want)
+		t.Errorf("kept %q, want %q", kept, want)
 	}
 	if value, ok := c.Members.Get("nowhere"); ok || value != nil {
 		t.Errorf("an absent member is %q", value)
@@ -342,7 +342,7 @@ func FuzzAdmit(f *testing.F) {
 			return
 		}
 		if !json.Valid(trace.Raw) {
-			t.Fatalf("admitted what is no JSON: %q", raw)
+			t.Fatalf("text that is not JSON is admitted: %q", raw)
 		}
 	})
 }

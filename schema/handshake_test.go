@@ -71,7 +71,7 @@ func TestHandshakeMessagesRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(again) != text {
-			t.Errorf("%s comes back as\n%s\nwant\n%s", kind, again, text)
+			t.Errorf("%s is read back as\n%s\nwant\n%s", kind, again, text)
 		}
 		object, signature := m.Signed()
 		if m.Type() != kind || m.ID() != "r1" || m.Time().Location() != time.UTC || object == nil || (signature != nil) != strings.Contains(text, "Ed25519") {

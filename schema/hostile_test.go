@@ -95,7 +95,7 @@ func checkHostile(t *testing.T, err error, want string) {
 	}
 	var refusal *Refusal
 	if !errors.As(err, &refusal) {
-		t.Fatalf("%v is no refusal", err)
+		t.Fatalf("%v is not a refusal", err)
 	}
 	if !strings.Contains(err.Error(), want) {
 		t.Errorf("refused with %.300q, want %q", err, want)
@@ -117,7 +117,7 @@ func TestFaultsOfHostileRecordsAreBounded(t *testing.T) {
 		_, err := Admit("", []byte(raw))
 		var refusal *Refusal
 		if !errors.As(err, &refusal) {
-			t.Errorf("%s: %.100v is no refusal", name, err)
+			t.Errorf("%s: %.100v is not a refusal", name, err)
 			continue
 		}
 		size := 0

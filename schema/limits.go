@@ -63,7 +63,22 @@ func beyondLimits(v []byte, depth int) string {
 	if deep <= MaxDepth && !mayOverflow(v) {
 		return ""
 	}
-	return inspect(v, depth)
+	dec := jsontext.NewDecoder(bytes.NewBuffer(v))
+	for {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return "" // the end: v was read as a complete value before
+		}
+		if depth+dec.StackDepth() > MaxDepth {
+			return fmt.Sprintf("nested deeper than %d levels", MaxDepth)
+		}
+		if token.Kind() != '0' {
+			continue
+		}
+		if _, err := strconv.ParseFloat(token.String(), 64); err != nil {
+			return fmt.Sprintf("a number is beyond the range of a 64-bit float (%s)", clip(string(dec.StackPointer())))
+		}
+	}
 }
 
 // mayOverflow reports whether v may hold a number beyond float64: an exponent of three digits,
@@ -110,23 +125,3 @@ func hasManyDigits(v []byte) bool {
 }
 
 func digit(c byte) bool { return c >= '0' && c <= '9' }
-
-// inspect walks v token by token.
-func inspect(v []byte, depth int) string {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(v))
-	for {
-		token, err := dec.ReadToken()
-		if err != nil {
-			return "" // the end: v was read as a complete value before
-		}
-		if depth+dec.StackDepth() > MaxDepth {
-			return fmt.Sprintf("nested deeper than %d levels", MaxDepth)
-		}
-		if token.Kind() != '0' {
-			continue
-		}
-		if _, err := strconv.ParseFloat(token.String(), 64); err != nil {
-			return fmt.Sprintf("a number is beyond the range of a 64-bit float (%s)", clip(string(dec.StackPointer())))
-		}
-	}
-}

@@ -55,7 +55,7 @@ func TestRecordsAtTheirLimits(t *testing.T) {
 			t.Errorf("%s: %d are refused: %.300v", name, c.most, err)
 		}
 		if err := c.read(c.raw(c.most + 1)); err == nil {
-			t.Errorf("%s: %d are taken", name, c.most+1)
+			t.Errorf("%s: %d are accepted", name, c.most+1)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestOwnMessagesAtTheirLimit(t *testing.T) {
 	}
 	message.RequestID += "x"
 	if _, err := EncodeHandshake(message); err == nil {
-		t.Error("a message that nobody may read is made")
+		t.Error("a message beyond the limit is encoded")
 	}
 }
 
@@ -105,7 +105,7 @@ func TestWholeNumbersOfMetadata(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c := &trace.Context; !c.HasSequenceNumber || c.SequenceNumber != uint64(want) || c.Execution.CostCents != want {
-			t.Errorf("%s: sequence number %d (%v), costs %d", number, c.SequenceNumber, c.HasSequenceNumber, c.Execution.CostCents)
+			t.Errorf("%s: sequence number %d (%v), cost %d", number, c.SequenceNumber, c.HasSequenceNumber, c.Execution.CostCents)
 		}
 	}
 }

@@ -41,28 +41,6 @@ const (
 func Lint(c *Card) []Hint {
 	l := &linter{card: c}
 	l.autonomy, l.audit = c.Shape.Blocks()
-	l.authenticity()
-	l.values()
-	l.definitions()
-	l.actions()
-	l.triggers()
-	l.commitments()
-	return l.hints
-}
-
-type linter struct {
-	card     *Card
-	autonomy string // the names of the blocks in this shape
-	audit    string
-	hints    []Hint
-}
-
-func (l *linter) hint(kind, at, description string, args ...any) {
-	l.hints = append(l.hints, Hint{Type: kind, Pointer: at, Description: fmt.Sprintf(description, args...)})
-}
-
-func (l *linter) authenticity() {
-	c := l.card
 	if c.Shape == ShapeEnvelope && !strings.HasPrefix(c.Version, "0.") {
 		l.hint(LintVersion, "/aap_version", "%q is not a version of AAP 0: the card is read as version 0.1.0; write that", clip(c.Version))
 	}
@@ -75,6 +53,32 @@ func (l *linter) authenticity() {
 	if c.Shape == ShapeEnvelope && c.Principal.Type != "unspecified" && c.Principal.Identifier == "" {
 		l.hint(LintPrincipal, "/principal/identifier", "optional here, but required if you move to card format 2.x: name the principal, or make its type unspecified")
 	}
+	l.values()
+	l.definitions()
+	l.actions()
+	l.triggers()
+	if m := c.Autonomy.MaxAutonomousValue; m.Present && m.Currency == "" {
+		l.hint(LintNoCurrency, l.at("max_autonomous_value"), "the limit has no currency, so it applies to amounts in every currency: name one")
+	}
+	if c.Audit.RetentionDays == 0 {
+		l.hint(LintRetention, "/"+l.audit+"/retention_days", "traces need not be kept for a single day: commit to a retention")
+	}
+	if c.Audit.TamperEvidence == TamperSigned && len(c.Keys) == 0 {
+		l.hint(LintSignedNoKeys, "/"+l.audit+"/tamper_evidence",
+			"the card commits to signed traces and registers no key to check them by: list the agent's public keys in extensions.plumbline.keys")
+	}
+	return l.hints
+}
+
+type linter struct {
+	card     *Card
+	autonomy string // the names of the blocks in this shape
+	audit    string
+	hints    []Hint
+}
+
+func (l *linter) hint(kind, at, description string, args ...any) {
+	l.hints = append(l.hints, Hint{Type: kind, Pointer: at, Description: fmt.Sprintf(description, args...)})
 }
 
 func (l *linter) values() {
@@ -172,20 +176,6 @@ func (l *linter) triggers() {
 		if strings.TrimSpace(t.Reason) == "" {
 			l.hint(LintTriggerReason, l.at("escalation_triggers", i)+"/reason", "the reason is empty: write one for the person who is asked")
 		}
-	}
-}
-
-func (l *linter) commitments() {
-	c := l.card
-	if m := c.Autonomy.MaxAutonomousValue; m.Present && m.Currency == "" {
-		l.hint(LintNoCurrency, l.at("max_autonomous_value"), "the limit has no currency, so it applies to amounts in every currency: name one")
-	}
-	if c.Audit.RetentionDays == 0 {
-		l.hint(LintRetention, "/"+l.audit+"/retention_days", "traces need not be kept for a single day: commit to a retention")
-	}
-	if c.Audit.TamperEvidence == TamperSigned && len(c.Keys) == 0 {
-		l.hint(LintSignedNoKeys, "/"+l.audit+"/tamper_evidence",
-			"the card commits to signed traces and registers no key to check them by: list the agent's public keys in extensions.plumbline.keys")
 	}
 }
 

@@ -20,7 +20,7 @@ func hintsOf(t testing.TB, card string) []string {
 	var hints []string
 	for _, hint := range Lint(c) {
 		if hint.Description == "" {
-			t.Errorf("%s says nothing", hint.Type)
+			t.Errorf("the hint %s has no description", hint.Type)
 		}
 		if hint.Type != LintUnsigned && (hint.Type != LintPrincipal || hint.Pointer != "/principal/identifier") {
 			hints = append(hints, hint.Type+" "+hint.Pointer)

@@ -31,11 +31,11 @@ func TestMetadataOfAnotherConvention(t *testing.T) {
 			}
 			for member, empty := range passedOver {
 				if (member == old) != empty {
-					t.Errorf("%s: %s was passed over: %v", other, member, empty)
+					t.Errorf("%s: %s was skipped: %v", other, member, empty)
 				}
 			}
 			if !c.Execution.Present || string(c.Execution.Inputs) != `{"id": 1}` || len(c.Metadata) != 4 || string(trace.Raw) != raw {
-				t.Errorf("%s: the rest is not as it was: %+v", other, c)
+				t.Errorf("%s: the rest changed: %+v", other, c)
 			}
 		}
 	}

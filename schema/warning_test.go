@@ -60,7 +60,7 @@ func TestWarningsOfIgnoredMembers(t *testing.T) {
 		for _, w := range d.Warnings() {
 			got += w.Pointer + " " + w.Message
 			if w.Code != WarnIgnoredMember {
-				t.Errorf("%s: code %s", name, w.Code)
+				t.Errorf("%s: the code is %s", name, w.Code)
 			}
 		}
 		if !strings.HasPrefix(got, c.want) || c.want == "" && got != "" || len(d.Warnings()) > 1 {
@@ -84,7 +84,7 @@ func TestWarningsAreBounded(t *testing.T) {
 	members += `"context":{"sesion_id":"s","metadata":{"sequence_number":"3"}},`
 	text := strings.Replace(string(warned("{", members)), `,"context":{"session_id":"s","metadata":{"note":1,"execution":{"tool_name":"x"}}}`, "", 1)
 	if err := d.Admit(&trace, "", []byte(text)); err != nil || len(d.Warnings()) != 0 {
-		t.Errorf("%d warnings unasked for, error %v", len(d.Warnings()), err)
+		t.Errorf("%d warnings although Warn is not set, error %v", len(d.Warnings()), err)
 	}
 }
 

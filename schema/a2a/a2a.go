@@ -145,7 +145,6 @@ func AgentCardURL(card *schema.Card) string {
 	return text
 }
 
-// put writes one member of the block.
 func put(agentCard []byte, name string, value []byte) ([]byte, error) {
 	block, err := read(agentCard)
 	if err != nil {

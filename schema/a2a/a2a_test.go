@@ -58,7 +58,7 @@ func TestSignedCardSurvivesTheRoundTrip(t *testing.T) {
 		t.Error(err)
 	}
 	if AgentCardURL(got.Card) != "https://a.example/agent.json" {
-		t.Errorf("it points back to %q", AgentCardURL(got.Card))
+		t.Errorf("AgentCardURL is %q", AgentCardURL(got.Card))
 	}
 	if rest, err := Remove(embedded); err != nil || string(rest) != agentCard {
 		t.Errorf("the rest came back as\n%s\n(%v)", rest, err)

@@ -130,6 +130,6 @@ func TestSchemasAndDecodersAgreeOnPublishedCases(t *testing.T) {
 		hold(traces, traceSchema, tracesOf)
 	})
 	if taken == 0 || refused == 0 {
-		t.Errorf("%d records taken, %d refused: the cases show less than they should", taken, refused)
+		t.Errorf("%d records accepted, %d refused: there are too few cases", taken, refused)
 	}
 }

@@ -95,7 +95,7 @@ type tester interface {
 
 func compare(t tester, raw []byte, schemaErr, decodeErr error) {
 	if schemaErr != nil && decodeErr == nil {
-		t.Fatalf("the decoder takes %s, but the schema: %v", raw, schemaErr)
+		t.Fatalf("the decoder accepts %s, but the schema refuses it: %v", raw, schemaErr)
 	}
 	var refusal *schema.Refusal
 	if schemaErr != nil || !errors.As(decodeErr, &refusal) {
@@ -103,7 +103,7 @@ func compare(t tester, raw []byte, schemaErr, decodeErr error) {
 	}
 	for _, fault := range refusal.Faults {
 		if ruleOf(fault.Message) == "" {
-			t.Fatalf("the schema takes %s, but the decoder: %s: %s", raw, fault.Pointer, fault.Message)
+			t.Fatalf("the schema accepts %s, but the decoder refuses it: %s: %s", raw, fault.Pointer, fault.Message)
 		}
 	}
 }

@@ -40,27 +40,22 @@ var documents = sync.OnceValue(func() []Document {
 		panic(fmt.Sprintf("jsonschema: %v", err))
 	}
 	all := make([]Document, len(names))
-	for i, name := range names {
-		all[i] = read(name)
+	for i, name := range names { // a test proves that all of them parse
+		text, err := files.ReadFile(name)
+		if err != nil {
+			panic(fmt.Sprintf("jsonschema: %v", err))
+		}
+		head := struct {
+			ID    string `json:"$id"`
+			Title string `json:"title"`
+		}{}
+		if err := json.Unmarshal(text, &head); err != nil {
+			panic(fmt.Sprintf("jsonschema: %s: %v", name, err))
+		}
+		all[i] = Document{Name: strings.TrimSuffix(path.Base(name), suffix), ID: head.ID, Title: head.Title, Text: text}
 	}
 	return all
 })
-
-// read parses an embedded document. A test proves that all of them parse.
-func read(name string) Document {
-	text, err := files.ReadFile(name)
-	if err != nil {
-		panic(fmt.Sprintf("jsonschema: %v", err))
-	}
-	head := struct {
-		ID    string `json:"$id"`
-		Title string `json:"title"`
-	}{}
-	if err := json.Unmarshal(text, &head); err != nil {
-		panic(fmt.Sprintf("jsonschema: %s: %v", name, err))
-	}
-	return Document{Name: strings.TrimSuffix(path.Base(name), suffix), ID: head.ID, Title: head.Title, Text: text}
-}
 
 // Documents returns all schemas, ordered by name.
 func Documents() []Document { return slices.Clone(documents()) }

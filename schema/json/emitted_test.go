@@ -119,7 +119,7 @@ func TestSessionVerdictsValidate(t *testing.T) {
 	}
 	found, _ := part.Finish(nil, now)
 	if len(found.Findings) == 0 || len(found.Metadata.Unchecked) == 0 {
-		t.Fatalf("nothing found: %+v", found)
+		t.Fatalf("no findings: %+v", found)
 	}
 	validate(t, oracle, found)
 	none, _ := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1}, nil).Finish(nil, now)

@@ -96,6 +96,6 @@ func TestDocumentsAreSchemas(t *testing.T) {
 		t.Errorf("there are %v, want %v", names, want)
 	}
 	if _, found := documents.Lookup("../documents"); found {
-		t.Error("a name that is none is found")
+		t.Error("an invalid name is found")
 	}
 }

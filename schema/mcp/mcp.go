@@ -138,7 +138,14 @@ func (v *Invocation) Trace() ([]byte, error) {
 		raw, err = v.write(fmt.Appendf(nil, `{"omitted_bytes":%d,"sha256":"%s"}`, len(v.Result), schema.DigestOf(v.Result)))
 	}
 	if err == nil {
-		err = v.check(raw)
+		_, err = schema.Admit(v.AgentID, raw)
+	}
+	switch { // what Admit would ignore in a trace of another publisher is refused as well
+	case err != nil:
+	case v.CostCents < 0 || v.CostCents > schema.MaxCostCents:
+		err = fmt.Errorf("a cost of %d cents, want 0 to %d", v.CostCents, int64(schema.MaxCostCents))
+	case v.SequenceNumber != nil && *v.SequenceNumber > math.MaxInt64:
+		err = fmt.Errorf("sequence number %d, want at most %d", *v.SequenceNumber, int64(math.MaxInt64))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the trace of a call of %q: %w", v.Tool, err)
@@ -175,21 +182,6 @@ func (v *Invocation) write(outputs jsontext.Value) ([]byte, error) {
 		t.Action.Target = &target{Type: targetType, Identifier: v.Server}
 	}
 	return json.Marshal(t, json.Deterministic(true))
-}
-
-// check applies the rules for every trace. It also refuses what Admit would ignore in a trace
-// of another publisher.
-func (v *Invocation) check(raw []byte) error {
-	if _, err := schema.Admit(v.AgentID, raw); err != nil {
-		return err
-	}
-	if v.CostCents < 0 || v.CostCents > schema.MaxCostCents {
-		return fmt.Errorf("a cost of %d cents, want 0 to %d", v.CostCents, int64(schema.MaxCostCents))
-	}
-	if v.SequenceNumber != nil && *v.SequenceNumber > math.MaxInt64 {
-		return fmt.Errorf("sequence number %d, want at most %d", *v.SequenceNumber, int64(math.MaxInt64))
-	}
-	return nil
 }
 
 func (v *Invocation) decision() decision {

@@ -143,7 +143,7 @@ func TestLargestResult(t *testing.T) {
 		text(n)
 		raw, err := v.Trace()
 		if err != nil || strings.Contains(string(raw), `"omitted_bytes"`) == whole {
-			t.Errorf("%d bytes of room, %d taken: error %v, %d bytes", room, n, err, len(raw))
+			t.Errorf("a result may have %d bytes and has %d: error %v, a trace of %d bytes", room, n, err, len(raw))
 		}
 	}
 	last := uint64(math.MaxInt64)

@@ -77,7 +77,7 @@ func TestSessionMakesATraceOfEachCall(t *testing.T) {
 		t.Errorf("%+v", unlisted)
 	}
 	if last.Action.Name != "search" || last.Action.Target.Identifier != "shop" {
-		t.Errorf("the first name of the server stays: %+v", last)
+		t.Errorf("the server's first name must not change: %+v", last)
 	}
 	for i, trace := range traces {
 		if trace.Context.SequenceNumber != uint64(i)+1 || trace.Context.SessionID != "s" {
@@ -97,7 +97,7 @@ func TestPagesOfTools(t *testing.T) {
 		t.Errorf("%+v", got[0].Decision)
 	}
 	if got := play(t, listing, tools, listing, page, buying, bring); len(got[0].Decision.Alternatives) != 1 {
-		t.Errorf("the tool that was called is offered no more: %+v", got[0].Decision)
+		t.Errorf("the tool that was called is no longer offered: %+v", got[0].Decision)
 	}
 }
 
