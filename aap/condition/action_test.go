@@ -128,10 +128,10 @@ func TestUnsearchedTextsRefuteNothing(t *testing.T) {
 	ev := &Evaluator{Source: constant(Text(text))}
 	ev.Reset()
 	if ev.Refutes(e, Text(text[1:])) {
-		t.Error("a part in which nothing was looked for is refuted")
+		t.Error("a value whose search was incomplete is refuted")
 	}
 	if len(ev.Unsearched) == 0 {
-		t.Error("all of it was searched: this test shows nothing")
+		t.Error("the whole text was searched: this test proves nothing")
 	}
 	if ev.Reset(); !ev.Refutes(e, Text("aaa")) {
 		t.Error("a part that does not match is not refuted")

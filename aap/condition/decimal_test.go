@@ -26,7 +26,7 @@ func TestDecimalsAreExact(t *testing.T) {
 		{"0.001e-9223372036854775808", "1"},
 	} {
 		if got, back := compareDecimals(c[0], c[1]), compareDecimals(c[1], c[0]); got != -1 || back != 1 {
-			t.Errorf("%s and %s: %d, and %d the other way round", c[0], c[1], got, back)
+			t.Errorf("%s and %s: %d, in reverse order %d", c[0], c[1], got, back)
 		}
 	}
 	for _, c := range [][2]string{
@@ -129,7 +129,7 @@ func TestTextsThatSpellNumbers(t *testing.T) {
 		"": false, "+": false, "-": false, "+-5": false, "--5": false, "5e": false, "5e+": false, "5.": false, ".5": false, "5 5": false, "0x5": false,
 	} {
 		if _, got := Text(text).number(); got != want {
-			t.Errorf("%q spells a number: %v, want %v", text, got, want)
+			t.Errorf("%q is a number: %v, want %v", text, got, want)
 		}
 	}
 }

@@ -80,21 +80,11 @@ func (ev *Evaluator) combine(e *Expr, i int) bool {
 	return !decisive
 }
 
-func (o or) holds(ev *Evaluator) bool {
-	result := false
-	for _, n := range o {
-		if n.holds(ev) {
-			result = true
-		}
-	}
-	return result
-}
-
-func (a and) holds(ev *Evaluator) bool {
-	result := true
-	for _, n := range a {
-		if !n.holds(ev) {
-			result = false
+func (c *chain) holds(ev *Evaluator) bool {
+	result := !c.or
+	for _, n := range c.operands {
+		if n.holds(ev) == c.or {
+			result = c.or
 		}
 	}
 	return result
@@ -113,7 +103,7 @@ func (t *test) holds(ev *Evaluator) bool {
 	switch {
 	case t.byName:
 		all = t.op == notEqual // type and name are two readings of one field: != must be the opposite of ==
-	case differ(ev.values):
+	case slices.ContainsFunc(ev.values[1:], func(v Value) bool { return !v.Equal(ev.values[0]) }):
 		ev.Ambiguous = note(ev.Ambiguous, t.field.Name)
 		if t.repeated == 0 {
 			break
@@ -133,16 +123,6 @@ func (t *test) holds(ev *Evaluator) bool {
 		return every
 	}
 	return some
-}
-
-// differ reports whether two of the values are unequal.
-func differ(values []Value) bool {
-	for _, v := range values[1:] {
-		if !v.Equal(values[0]) {
-			return true
-		}
-	}
-	return false
 }
 
 // note adds a field once, up to maxNotes fields.
@@ -232,7 +212,7 @@ var actionTypes = [...]string{"recommend", "execute", "escalate", "deny"}
 const actionType = "action_type"
 
 // actionName is the field for an action's name.
-var actionName = NewField("action_name")
+var actionName = newField("action_name")
 
 // canMeanNameOnly reports whether t compares action_type with a text that is no type of section
 // 5.4. Sections 4.6 and 4.9 write action_type == "delete" and action_type == "purchase": these

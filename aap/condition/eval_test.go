@@ -131,7 +131,7 @@ func TestNotesAreAboutOneExpressionOrOneTrace(t *testing.T) {
 		t.Errorf("of an absent field: undecided %v, absent %v", ev.Undecided, ev.Absent)
 	}
 	if eval(`amount > 1`); ev.Undecided || ev.Absent {
-		t.Errorf("after a field that there is: undecided %v, absent %v", ev.Undecided, ev.Absent)
+		t.Errorf("after a field with a value: undecided %v, absent %v", ev.Undecided, ev.Absent)
 	}
 	if len(ev.Unsearched) != 1 || len(ev.Ambiguous) != 1 || len(ev.Uncomparable) != 1 {
 		t.Errorf("of all expressions: %v, %v, %v", ev.Unsearched, ev.Ambiguous, ev.Uncomparable)
@@ -231,7 +231,7 @@ func TestTestsOfOneFieldAgreeOnAValue(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.condition, got, c.want)
 		}
 		if len(ev.Ambiguous) == 0 {
-			t.Errorf("%s: ambiguity not noted", c.condition)
+			t.Errorf("%s: the ambiguity is not noted", c.condition)
 		}
 	}
 }
@@ -247,16 +247,16 @@ func TestAgreementIsBounded(t *testing.T) {
 		ev := &Evaluator{Source: fields{"v": {`3`, `10`}}, Quantifier: quantifier}
 		ev.Reset()
 		if ev.Eval(e) {
-			t.Errorf("%d: holds, though no value makes it hold", quantifier)
+			t.Errorf("%d: the condition holds, but no value makes it hold", quantifier)
 		}
 		for range maxTrials / 400 {
 			ev.Eval(e)
 		}
 		if got := ev.Eval(e); got != stands {
-			t.Errorf("%d: beyond the bound %v, want %v", quantifier, got, stands)
+			t.Errorf("%d: beyond the bound is %v, want %v", quantifier, got, stands)
 		}
 		if ev.Reset(); ev.Eval(e) {
-			t.Errorf("%d: the bound holds for the next trace as well", quantifier)
+			t.Errorf("%d: the bound of one trace also limits the next", quantifier)
 		}
 	}
 }
@@ -273,11 +273,11 @@ func TestAgreementIsSearchedUpToItsBound(t *testing.T) {
 	ev.Reset()
 	for i := range maxTrials / trials {
 		if ev.Eval(e) {
-			t.Fatalf("evaluation %d holds, though no value makes it hold", i)
+			t.Fatalf("evaluation %d: the condition holds, but no value makes it hold", i)
 		}
 	}
 	if !ev.Eval(e) {
-		t.Error("beyond the bound each test goes by itself, and both hold")
+		t.Error("beyond the limit each test is evaluated alone, and both must hold")
 	}
 }
 

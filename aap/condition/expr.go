@@ -54,8 +54,8 @@ type Field struct {
 	Path []string // its parts: "environment", "locale"
 }
 
-// NewField splits a dotted name.
-func NewField(name string) Field {
+// newField splits a dotted name.
+func newField(name string) Field {
 	name = strings.Clone(name)
 	return Field{Name: name, Path: strings.Split(name, ".")}
 }
@@ -90,9 +90,11 @@ type node interface {
 }
 
 type (
-	// An or or an and has at least two operands, and none of its own kind.
-	or  []node
-	and []node
+	// chain is at least two operands joined by the same word, none of them a chain of that word.
+	chain struct {
+		or       bool // joined by "or"; otherwise by "and"
+		operands []node
+	}
 
 	// test compares one field with one value.
 	test struct {
@@ -105,34 +107,32 @@ type (
 	}
 )
 
-// join makes a chain of operands, an or or an and. It flattens operands of its own kind.
-func join[chain interface {
-	node
-	~[]node
-}](operands []node) node {
+// join makes a chain of operands. It flattens operands of its own kind.
+func join(or bool, operands []node) node {
 	if len(operands) == 1 {
 		return operands[0]
 	}
-	var flat chain
+	c := &chain{or: or}
 	for _, n := range operands {
-		if inner, ok := n.(chain); ok {
-			flat = append(flat, inner...)
+		if inner, ok := n.(*chain); ok && inner.or == or {
+			c.operands = append(c.operands, inner.operands...)
 		} else {
-			flat = append(flat, n)
+			c.operands = append(c.operands, n)
 		}
 	}
-	return flat
+	return c
 }
 
-func (o or) print(b *strings.Builder)  { printChain(b, o, " or ") }
-func (a and) print(b *strings.Builder) { printChain(b, a, " and ") }
-
-func printChain(b *strings.Builder, operands []node, word string) {
-	for i, n := range operands {
+func (c *chain) print(b *strings.Builder) {
+	word := " and "
+	if c.or {
+		word = " or "
+	}
+	for i, n := range c.operands {
 		if i > 0 {
 			b.WriteString(word)
 		}
-		if _, looser := n.(or); looser {
+		if inner, nested := n.(*chain); nested && inner.or {
 			b.WriteByte('(')
 			n.print(b)
 			b.WriteByte(')')
@@ -142,15 +142,13 @@ func printChain(b *strings.Builder, operands []node, word string) {
 	}
 }
 
-func (o or) visit(f func(*test))    { visitAll(o, f) }
-func (a and) visit(f func(*test))   { visitAll(a, f) }
-func (t *test) visit(f func(*test)) { f(t) }
-
-func visitAll(operands []node, f func(*test)) {
-	for _, n := range operands {
+func (c *chain) visit(f func(*test)) {
+	for _, n := range c.operands {
 		n.visit(f)
 	}
 }
+
+func (t *test) visit(f func(*test)) { f(t) }
 
 func (t *test) print(b *strings.Builder) {
 	b.WriteString(t.field.Name)

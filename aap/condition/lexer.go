@@ -63,7 +63,6 @@ func (l *lexer) fail(at int, message string, args ...any) *SyntaxError {
 	}
 }
 
-// next reads one token.
 func (l *lexer) next() (token, error) {
 	l.at += len(l.rest()) - len(strings.TrimLeftFunc(l.rest(), unicode.IsSpace))
 	if l.rest() == "" {
@@ -103,7 +102,6 @@ func (l *lexer) operator() (token, error) {
 	return token{}, l.fail(l.at, "`%c` is not an operator: the operators are == != < <= > >=", l.rest()[0])
 }
 
-// text reads a quoted text.
 func (l *lexer) text(quote byte) (token, error) {
 	start := l.at
 	var b strings.Builder
@@ -174,31 +172,21 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // name reads a field reference or a word of the language.
 func (l *lexer) name() (token, error) {
-	n := 0
-	for {
-		part := nameLength(l.rest()[n:])
-		if part == 0 && n == 0 {
-			c, _ := utf8.DecodeRuneInString(l.rest())
-			return token{}, l.fail(l.at, "%q has no meaning in a condition", c)
-		}
-		if part == 0 {
+	for n := 0; ; n++ {
+		part := l.rest()[n:]
+		switch first, _ := utf8.DecodeRuneInString(part); {
+		case isNameStart(first):
+		case n == 0:
+			return token{}, l.fail(l.at, "%q has no meaning in a condition", first)
+		default:
 			return token{}, l.fail(l.at+n, "a field name is expected here")
 		}
-		n += part
-		if !strings.HasPrefix(l.rest()[n:], ".") {
+		after := strings.TrimLeftFunc(part, isNameRune)
+		n += len(part) - len(after)
+		if !strings.HasPrefix(after, ".") {
 			return l.take(tokenName, n), nil
 		}
-		n++
 	}
-}
-
-func nameLength(s string) int {
-	for i, r := range s {
-		if !isNameRune(r) || i == 0 && !isNameStart(r) {
-			return i
-		}
-	}
-	return len(s)
 }
 
 func isNameStart(r rune) bool { return r == '_' || unicode.IsLetter(r) }

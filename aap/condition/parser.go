@@ -45,24 +45,19 @@ func (p *parser) unexpected(want string) *SyntaxError {
 	return p.fail(p.token.at, "%s is expected here, not %s", want, p.token)
 }
 
-// word consumes a word of the language if it is next.
-func (p *parser) word(word string) (bool, error) {
-	if p.token.kind != tokenName || p.token.text != word {
-		return false, nil
-	}
-	return true, p.advance()
-}
-
+// condition reads a condition that is nested in depth parentheses.
 func (p *parser) condition(depth int) (node, error) {
-	return p.chain("or", func() (node, error) { return p.conjunction(depth) }, join[or])
+	return p.chain(true, func() (node, error) {
+		return p.chain(false, func() (node, error) { return p.primary(depth) })
+	})
 }
 
-func (p *parser) conjunction(depth int) (node, error) {
-	return p.chain("and", func() (node, error) { return p.primary(depth) }, join[and])
-}
-
-// chain reads operands separated by the same word.
-func (p *parser) chain(word string, operand func() (node, error), join func([]node) node) (node, error) {
+// chain reads operands separated by "or" or by "and".
+func (p *parser) chain(or bool, operand func() (node, error)) (node, error) {
+	word := "and"
+	if or {
+		word = "or"
+	}
 	var operands []node
 	for {
 		n, err := operand()
@@ -70,10 +65,11 @@ func (p *parser) chain(word string, operand func() (node, error), join func([]no
 			return nil, err
 		}
 		operands = append(operands, n)
-		if again, err := p.word(word); err != nil {
+		if p.token.kind != tokenName || p.token.text != word {
+			return join(or, operands), nil
+		}
+		if err := p.advance(); err != nil {
 			return nil, err
-		} else if !again {
-			return join(operands), nil
 		}
 	}
 }
@@ -164,7 +160,7 @@ func (p *parser) field(name token) (Field, error) {
 	if slices.Contains(reserved, name.text) {
 		return Field{}, p.fail(name.at, "a field is expected here, not %s", name)
 	}
-	return NewField(name.text), nil
+	return newField(name.text), nil
 }
 
 // operand consumes the value that a field is compared with.

@@ -77,7 +77,7 @@ func TestParseIsBounded(t *testing.T) {
 		"pattern": `a matches "` + strings.Repeat("x", MaxPattern+1) + `"`,
 	} {
 		if _, err := Parse(expression); err == nil {
-			t.Errorf("%s: beyond the limit, but parsed", name)
+			t.Errorf("%s: exceeds the limit but parses", name)
 		}
 	}
 	for name, expression := range map[string]string{
@@ -140,16 +140,13 @@ func anyNode(t *rapid.T, depth int) node {
 	for i := range operands {
 		operands[i] = anyNode(t, depth-1)
 	}
-	if kind == 1 {
-		return join[or](operands)
-	}
-	return join[and](operands)
+	return join(kind == 1, operands)
 }
 
 func anyTest(t *rapid.T) node {
 	name := rapid.StringMatching(`[a-zé_][a-z0-9_-]{0,6}(\.[a-z_][a-z0-9]{0,3}){0,2}`).
 		Filter(func(s string) bool { _, err := (&parser{}).field(token{text: s}); return err == nil }).Draw(t, "field")
-	n := &test{field: NewField(name), op: operator(rapid.IntRange(int(truthy), int(matches)).Draw(t, "op"))}
+	n := &test{field: newField(name), op: operator(rapid.IntRange(int(truthy), int(matches)).Draw(t, "op"))}
 	switch n.op {
 	case truthy:
 	case matches:
@@ -171,7 +168,7 @@ func TestPrintingAndParsingIsIdentity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := newExpr(anyNode(t, 3))
 		if len(want.String()) > MaxLength {
-			t.Skip("longer than an expression may be")
+			t.Skip("the expression exceeds the limit")
 		}
 		got, err := Parse(want.String())
 		if err != nil {
@@ -205,7 +202,7 @@ func FuzzParse(f *testing.F) {
 		ev := &Evaluator{Source: constant(Text(text))}
 		ev.Reset()
 		if again, once := ev.Eval(e), ev.Eval(e); again != once && len(ev.Unsearched) == 0 {
-			t.Fatalf("%q holds or not, as it comes", expression)
+			t.Fatalf("two evaluations of %q differ", expression)
 		}
 	})
 }
