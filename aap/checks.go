@@ -1,9 +1,12 @@
 package aap
 
 import (
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/signature"
 )
 
 // maxUndeclared is how many undeclared values one verdict lists.
@@ -65,19 +68,16 @@ func between(at, end, received time.Time) bool {
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 
-// checkAutonomy is check 1 of AAP section 7.3.
-func (j *Judge) checkAutonomy() {
+// checkActionName is checks 1 and 4 of AAP section 7.3. Check 4 does not depend on the trace's
+// category.
+func (j *Judge) checkActionName() {
 	action := &j.trace.Action
 	if action.Category == schema.CategoryBounded && !j.card.permits(action) {
 		j.violation(schema.UnboundedAction, "action.name",
 			j.texts.say("").quoted(action.Name).and(" is called bounded, but is none of bounded_actions").done())
 	}
-}
-
-// checkForbidden is check 4 of AAP section 7.3, whatever the trace's category.
-func (j *Judge) checkForbidden() {
-	if name := j.trace.Action.Name; j.card.forbidden.touch(name) {
-		j.violation(schema.ForbiddenAction, "action.name", j.texts.say("").quoted(name).and(" is one of forbidden_actions").done())
+	if j.card.envelope.Forbidden(action.Name) {
+		j.violation(schema.ForbiddenAction, "action.name", j.texts.say("").quoted(action.Name).and(" is one of forbidden_actions").done())
 	}
 }
 
@@ -129,5 +129,32 @@ func (j *Judge) checkSimilarity() {
 	v.Metadata.Similarity.MeanSimilarity = score
 	if score < j.behavioral && len(v.Violations) == 0 {
 		j.warning(schema.WarnLowBehavioralSimilarity, "", j.lowSimilarity)
+	}
+}
+
+// checkSignature checks a trace against the keys and the commitment of its card (AAP section
+// 9.3). A signature that does not verify is a finding where the card registers keys or commits
+// to signing. Where the card does neither, the signature cannot be checked and may follow
+// another scheme, so it gives a warning.
+func (j *Judge) checkSignature() {
+	card := j.card.Card
+	committed := card.Audit.TamperEvidence == schema.TamperSigned
+	if len(j.trace.Others) == 0 && !committed {
+		return
+	}
+	s, err := signature.Of(j.trace.Others)
+	if err == nil {
+		err = signature.Verify(j.trace.Raw, *s, card.Keys)
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, signature.ErrMissing):
+		if committed {
+			j.finding(schema.MissingSignature, signature.Member, "the card commits to signed traces, and this one is not signed")
+		}
+	case committed || len(card.Keys) > 0:
+		j.finding(schema.BadSignature, signature.Member, strings.ToValidUTF8(clip(err.Error()), ""))
+	default:
+		j.warning(schema.WarnUncheckedSignature, signature.Member, "the trace is signed, and its card registers no keys to check it by")
 	}
 }

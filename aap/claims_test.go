@@ -82,7 +82,7 @@ func TestSameConditions(t *testing.T) {
 		one, _ := squeeze(nil, c.one, len(c.one))
 		other, _ := squeeze(nil, c.other, len(c.other))
 		if got := string(one) == string(other); got != c.same {
-			t.Errorf("%s and %s: the same %v, want %v (%s, %s)", c.one, c.other, got, c.same, one, other)
+			t.Errorf("%s and %s: equal %v, want %v (%s, %s)", c.one, c.other, got, c.same, one, other)
 		}
 	}
 }
@@ -123,7 +123,7 @@ func TestObservationsHideNoTrigger(t *testing.T) {
 	var v schema.Verdict
 	j := judge(t)
 	if j.Verify(admitted(t, many), compiled(t, cardText), Facts{}, now, &v); !j.fields.exhausted {
-		t.Error("the budget holds for all of it: this test shows nothing")
+		t.Error("the budget suffices for the whole trace: this test proves nothing")
 	}
 	if got := remarks(&v); got != "MISSED_ESCALATION DENIED_BUT_ACTED uncomparable" {
 		t.Errorf("got %s", got)

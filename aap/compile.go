@@ -18,8 +18,7 @@ type Compiled struct {
 	SignedBy   *schema.Key // the key that the card's signature verified with in Register; nil if unsigned or not checked
 	SelfSigned bool        // SignedBy is the card's own key and not one that was passed to Register
 
-	bounded    actions
-	forbidden  actions
+	envelope   Envelope
 	declared   map[string]struct{}
 	triggers   []trigger
 	claims     claimIndex
@@ -83,8 +82,7 @@ func Register(raw []byte, trusted ...schema.Key) (*Compiled, error) {
 func Compile(card *schema.Card) *Compiled {
 	c := &Compiled{
 		Card:       card,
-		bounded:    newActions(card.Autonomy.BoundedActions),
-		forbidden:  newActions(card.Autonomy.ForbiddenActions),
+		envelope:   NewEnvelope(card),
 		declared:   make(map[string]struct{}, len(card.Values.Declared)),
 		limit:      newValueLimit(card.Autonomy.MaxAutonomousValue),
 		similarity: similarity.NewCard(card),
@@ -100,13 +98,30 @@ func Compile(card *schema.Card) *Compiled {
 	return c
 }
 
+// Envelope says what a card permits for single actions, without a trace (AAP section 4.5). It
+// applies the rules of Verify and is immutable.
+type Envelope struct {
+	bounded, forbidden schema.ActionSet
+}
+
+// NewEnvelope reads the card's lists of actions.
+func NewEnvelope(card *schema.Card) Envelope {
+	return Envelope{schema.NewActionSet(card.Autonomy.BoundedActions), schema.NewActionSet(card.Autonomy.ForbiddenActions)}
+}
+
+// Bounded reports whether the agent may take the action without escalation.
+func (e Envelope) Bounded(action string) bool { return e.bounded.Allows(action) }
+
+// Forbidden reports whether the agent may never take the action.
+func (e Envelope) Forbidden(action string) bool { return e.forbidden.Touches(action) }
+
 // permits reports whether bounded_actions lists an action (AAP section 4.5): its name or, where
 // nothing is executed, its type. Section 4.9 lists "recommend", and section 5.8 shows a
 // recommendation with another name as bounded by that entry. Appendix B compares the entries
 // with action.type as well. "execute" counts as a name only: as a type it would permit
 // everything.
 func (c *Compiled) permits(action *schema.Action) bool {
-	return c.bounded.allow(action.Name) || action.Type != schema.ActionExecute && c.bounded.has(string(action.Type))
+	return c.envelope.Bounded(action.Name) || action.Type != schema.ActionExecute && c.envelope.bounded.Has(string(action.Type))
 }
 
 func newTrigger(t schema.Trigger) trigger {

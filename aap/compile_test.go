@@ -26,7 +26,7 @@ func TestRegisterReportsEveryCondition(t *testing.T) {
 		t.Errorf("a card without members: %v", err)
 	}
 	if c, err := Register([]byte(cardText)); err != nil || len(c.triggers) != 3 {
-		t.Errorf("a good card: %v", err)
+		t.Errorf("a valid card: %v", err)
 	}
 }
 
@@ -43,7 +43,7 @@ func TestLimitsOfManyDigits(t *testing.T) {
 	for _, digits := range []int{schema.MaxIDBytes + 1, 10 * schema.MaxIDBytes} {
 		var refusal *schema.Refusal
 		if _, err := Register(limit(digits)); !errors.As(err, &refusal) || refusal.Reason != schema.ReasonInvalidCard {
-			t.Errorf("a limit of %d digits: %v", digits, err)
+			t.Errorf("a limit with %d digits: %v", digits, err)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestHostileCardIsJudgedInBounds(t *testing.T) {
 		t.Errorf("got %s, %s", remarks(&v), v.RecommendedAction)
 	}
 	if j.Verify(admitted(t, traceText), compiled(t, cardText), Facts{}, now, &v); remarks(&v) != "" {
-		t.Errorf("the next trace is not judged afresh: %s", remarks(&v))
+		t.Errorf("the previous trace affects the verdict: %s", remarks(&v))
 	}
 }
 
@@ -81,7 +81,7 @@ func TestHostileTraceIsJudgedInBounds(t *testing.T) {
 	} {
 		trace := admitted(t, replace(t, traceText, `"q": "x"`, `"q": "x", "x": `+value))
 		if j.Verify(trace, card, Facts{}, now, &v); !j.fields.exhausted {
-			t.Errorf("a long %s is read by each of the tests", name)
+			t.Errorf("the budget is not exhausted by tests of a long %s", name)
 		}
 	}
 }
@@ -107,7 +107,7 @@ func TestLookingUpCostsWhatIsRead(t *testing.T) {
 	var f fields
 	f.reset(&schema.Trace{})
 	if !f.spend(lookupBudget) || f.exhausted || f.spend(1) || !f.exhausted || f.spend(0) {
-		t.Errorf("of the budget %d is left, exhausted %v", f.budget, f.exhausted)
+		t.Errorf("a budget of %d is left, exhausted %v", f.budget, f.exhausted)
 	}
 }
 

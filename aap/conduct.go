@@ -11,31 +11,27 @@ import (
 // maxApprovalConditions is how many conditions of one approval are checked.
 const maxApprovalConditions = 64
 
-// checkAction finds actions that contradict the card or the principal.
+// checkAction finds actions that contradict the principal or the card, and compares the trace's
+// category with the card's lists.
 func (j *Judge) checkAction() {
-	t, card := j.trace, j.card
-	executed := t.Action.Type == schema.ActionExecute
+	t, action, card := j.trace, &j.trace.Action, j.card
+	executed := action.Type == schema.ActionExecute
 	if executed && t.Escalation.Reports(schema.EscalationDenied) {
 		j.finding(schema.DeniedButActed, "action.type", "the action was executed although its escalation was denied")
 	}
 	if executed && card.Card.Principal.Relationship == schema.RelationshipAdvisory && !t.Escalation.Reports(schema.EscalationApproved) {
 		j.finding(schema.AdvisoryExecuted, "action.type", "an agent whose relationship is advisory executed an action that nobody approved")
 	}
-	j.checkCategory()
-}
 
-// checkCategory compares the trace's category with the card's lists.
-func (j *Judge) checkCategory() {
-	action, card := &j.trace.Action, j.card
-	forbidden := card.forbidden.touch(action.Name)
+	forbidden := card.envelope.Forbidden(action.Name)
 	// An agent that leaves an action to its principal, or refuses it, has done what section 4.5
 	// demands of an action that is not bounded.
-	deferred := j.trace.Escalation.Required || action.Type == schema.ActionEscalate || action.Type == schema.ActionDeny
+	deferred := t.Escalation.Required || action.Type == schema.ActionEscalate || action.Type == schema.ActionDeny
 	switch {
 	case forbidden && action.Category == schema.CategoryBounded:
 		j.finding(schema.CategoryMismatch, "action.category",
 			j.texts.say("").quoted(action.Name).and(" is called bounded, and is one of forbidden_actions").done())
-	case !forbidden && action.Category == schema.CategoryForbidden && card.bounded.allow(action.Name):
+	case !forbidden && action.Category == schema.CategoryForbidden && card.envelope.Bounded(action.Name):
 		j.finding(schema.CategoryMismatch, "action.category",
 			j.texts.say("").quoted(action.Name).and(" is called forbidden, and is one of bounded_actions").done())
 	case !forbidden && action.Category != schema.CategoryBounded && !j.triggered && !deferred && !card.permits(action):

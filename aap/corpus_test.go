@@ -170,7 +170,7 @@ func TestCorpusSimilarity(t *testing.T) {
 	for i := range halves {
 		h := &halves[i]
 		clean, violating := h.sumClean/float64(h.clean), h.sumViolating/float64(h.violating)
-		t.Logf("half %d: %d of %d traces warned of; mean score %.3f of %d without violations, %.3f of %d with",
+		t.Logf("half %d: %d of %d traces have a warning; mean score %.3f of %d without violations, %.3f of %d with",
 			i, h.warned, h.traces, clean, h.clean, violating, h.violating)
 		if h.traces < 3000 || 20*h.warned > h.traces || clean < violating+0.1 {
 			t.Errorf("half %d: %+v", i, *h)

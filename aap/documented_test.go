@@ -18,13 +18,13 @@ func TestTypesAreDocumented(t *testing.T) {
 	text := string(raw)
 	for kind, severity := range severities {
 		if !strings.Contains(text, fmt.Sprintf("\n| `%s` | %s | ", kind, severity)) {
-			t.Errorf("%s with severity %s has no line", kind, severity)
+			t.Errorf("docs do not list %s with severity %s", kind, severity)
 		}
 	}
 	for _, warning := range []string{schema.WarnNearBoundary, schema.WarnLowBehavioralSimilarity, schema.WarnEscalationTimeout, schema.WarnLogTrigger,
 		schema.WarnUnconfirmedTrigger, schema.WarnUncomparable, schema.WarnUnparsedCondition, schema.WarnUncheckedSignature} {
 		if !strings.Contains(text, fmt.Sprintf("\n| `%s` | ", warning)) {
-			t.Errorf("%s has no line", warning)
+			t.Errorf("docs do not list %s", warning)
 		}
 	}
 	if !strings.Contains(text, "`"+EngineVersion+"`") {

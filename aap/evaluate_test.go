@@ -21,17 +21,17 @@ func TestBroken(t *testing.T) {
 	}
 	trace := replace(t, traceText, `"q": "x"`, `"currency": "USD"`)
 	if got := Broken(conditions, admitted(t, trace)); !slices.Equal(got, []int{0, 4, 5}) {
-		t.Errorf("broken are %v", got)
+		t.Errorf("broken conditions: %v", got)
 	}
 	if got := Broken(conditions[1:3], admitted(t, trace)); got != nil {
-		t.Errorf("broken are %v", got)
+		t.Errorf("broken conditions: %v", got)
 	}
 	searched, err := condition.Parse(`text matches "^a*b$"`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := Broken([]*condition.Expr{searched}, admitted(t, replace(t, traceText, `"q": "x"`, `"text": "aab"`))); got != nil {
-		t.Errorf("a pattern is looked for, and broken is %v", got)
+		t.Errorf("conditions broken by a pattern that matches: %v", got)
 	}
 }
 

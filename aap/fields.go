@@ -46,7 +46,8 @@ func (f *fields) Values(field *condition.Field, dst []condition.Value) []conditi
 	dst = f.inside(f.trace.Context.Members, field.Path, dst)
 	dst = f.inside(f.trace.Context.Metadata, field.Path, dst)
 	dst = f.inside(action.Parameters, field.Path, dst)
-	if isRootMember(field.Path[0]) {
+	switch field.Path[0] { // a trace's own members (AAP section 5.3)
+	case "trace_id", "agent_id", "card_id", "timestamp", "action", "decision", "escalation", "context":
 		return f.walk(f.trace.Raw, field.Path, dst)
 	}
 	if len(dst) == before {
@@ -81,7 +82,6 @@ func (f *fields) walk(raw []byte, path []string, dst []condition.Value) []condit
 	return dst
 }
 
-// found appends a value.
 func (f *fields) found(raw []byte, dst []condition.Value) []condition.Value {
 	cost := len(raw)
 	if raw[0] == '[' {
@@ -100,13 +100,4 @@ func (f *fields) spend(cost int) bool {
 		f.exhausted = true
 	}
 	return !f.exhausted
-}
-
-// isRootMember reports whether name is a member of a trace in AAP section 5.3.
-func isRootMember(name string) bool {
-	switch name {
-	case "trace_id", "agent_id", "card_id", "timestamp", "action", "decision", "escalation", "context":
-		return true
-	}
-	return false
 }

@@ -47,7 +47,7 @@ func TestHostileConditionsAreRefused(t *testing.T) {
 		}
 	}
 	if _, err := Register([]byte(triggered(t, 450, parentheses(32)))); err != nil {
-		t.Errorf("450 triggers as deep as they may be: %v", err)
+		t.Errorf("450 triggers of the greatest depth: %v", err)
 	}
 }
 

@@ -140,8 +140,7 @@ func (j *Judge) Verify(t *schema.Trace, c *Compiled, f Facts, now time.Time, v *
 
 	j.checkCardReference()
 	j.checkCardTimes()
-	j.checkAutonomy()
-	j.checkForbidden()
+	j.checkActionName()
 	j.checkEscalation()
 	j.checkValues()
 	j.checkBoundaries()

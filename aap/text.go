@@ -30,7 +30,6 @@ func (t *texts) say(s string) *texts {
 	return t.and(s)
 }
 
-// and appends a text.
 func (t *texts) and(s string) *texts {
 	t.builder.WriteString(s)
 	return t
@@ -50,7 +49,6 @@ func (t *texts) score(x float64) *texts {
 	return t
 }
 
-// number appends a whole number.
 func (t *texts) number(n int) *texts {
 	t.scratch = strconv.AppendInt(t.scratch[:0], int64(n), 10)
 	t.builder.Write(t.scratch)

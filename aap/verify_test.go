@@ -112,7 +112,7 @@ func (c *verifyCase) run(t *testing.T, j *Judge) {
 	}
 	for _, remark := range slices.Concat(v.Violations, v.Findings) {
 		if remark.Severity == "" || remark.Description == "" {
-			t.Errorf("%s: incomplete remark %+v", c.name, remark)
+			t.Errorf("%s: an incomplete remark: %+v", c.name, remark)
 		}
 	}
 	if v.Verified != (len(v.Violations) == 0) {
@@ -324,7 +324,7 @@ func TestVerdictIsComplete(t *testing.T) {
 		t.Errorf("similarity %v, details %+v", v.SimilarityScore, s)
 	}
 	if grounded, inferred := v.Metadata.GroundedClaims, v.Metadata.InferredClaims; grounded != 0 || inferred != 0 {
-		t.Errorf("%d grounded claims, %d inferred, of none", grounded, inferred)
+		t.Errorf("%d grounded and %d inferred claims in a text without claims", grounded, inferred)
 	}
 	judge(t).Verify(admitted(t, replace(t, traceText, `"selection_reasoning": "r"`, `"selection_reasoning": "cheaper [G], sooner [G], better [I]"`)), card, Facts{}, now, &v)
 	if grounded, inferred := v.Metadata.GroundedClaims, v.Metadata.InferredClaims; grounded != 2 || inferred != 1 {

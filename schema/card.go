@@ -1,6 +1,9 @@
 package schema
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Shape says which of the two published shapes a card has.
 type Shape string
@@ -85,6 +88,63 @@ type Autonomy struct {
 	EscalationTriggers []Trigger
 	MaxAutonomousValue MaxValue
 	ForbiddenActions   []string
+}
+
+// ActionSet is the set of the names that a list of actions of a card stands for (AAP section 4.5).
+type ActionSet map[string]struct{}
+
+// NewActionSet returns the names of a list of actions.
+func NewActionSet(entries []string) ActionSet {
+	set := make(ActionSet, len(entries))
+	for _, entry := range entries {
+		for _, name := range EntryNames(entry) {
+			set[name] = struct{}{}
+		}
+	}
+	return set
+}
+
+// EntryNames returns the names that an entry of a list of actions stands for: the entry itself, and
+// the bare name of an entry "name: description".
+func EntryNames(entry string) []string {
+	name, _, described := strings.Cut(entry, ":")
+	if name = strings.TrimSpace(name); described && name != "" {
+		return []string{entry, name}
+	}
+	return []string{entry}
+}
+
+// Has reports whether name is in the set.
+func (s ActionSet) Has(name string) bool {
+	_, ok := s[name]
+	return ok
+}
+
+// Allows reports whether name, or every part of the compound name "a, b", is in the set. An empty
+// part is not.
+func (s ActionSet) Allows(name string) bool {
+	if s.Has(name) {
+		return true
+	}
+	for part := range strings.SplitSeq(name, ",") {
+		if part = strings.TrimSpace(part); part == "" || !s.Has(part) {
+			return false
+		}
+	}
+	return true
+}
+
+// Touches reports whether name, or any part of it, is in the set.
+func (s ActionSet) Touches(name string) bool {
+	if s.Has(name) {
+		return true
+	}
+	for part := range strings.SplitSeq(name, ",") {
+		if part = strings.TrimSpace(part); part != "" && s.Has(part) {
+			return true
+		}
+	}
+	return false
 }
 
 // Trigger is one escalation trigger (AAP section 4.5).

@@ -144,11 +144,6 @@ type DriftParams struct {
 	SustainedThreshold  any
 }
 
-// threshold and sustained return the arguments, or their defaults.
-func (p DriftParams) threshold() value {
-	return value{p.SimilarityThreshold, "similarity_threshold"}.orDefault(0.30)
-}
-
 func (p DriftParams) sustained() value {
 	return value{p.SustainedThreshold, "sustained_threshold"}.orDefault(3)
 }
@@ -166,7 +161,7 @@ func Drift(card, traces any, p DriftParams, now time.Time) (alerts []DriftAlert,
 	d := &detector{
 		card:      value{card, "card"},
 		traces:    chronological(value{traces, "traces"}),
-		threshold: p.threshold(),
+		threshold: value{p.SimilarityThreshold, "similarity_threshold"}.orDefault(0.30),
 		sustained: p.sustained(),
 		now:       now,
 		alerts:    []DriftAlert{},
@@ -274,7 +269,7 @@ func (d *detector) rates() (early, late float64, ok bool) {
 	if n < 6 {
 		return 0, 0, false
 	}
-	return mean(d.escalated[:3]), mean(d.escalated[n-3:]), true
+	return similarity.Mean(d.escalated[:3]), similarity.Mean(d.escalated[n-3:]), true
 }
 
 // meanConfidence returns the mean over the streak's last three traces; an absent confidence
@@ -285,7 +280,7 @@ func (d *detector) meanConfidence() float64 {
 		confidence := low.trace.get("decision").get("confidence")
 		recent = append(recent, confidence.or(value{v: 1.0}).number())
 	}
-	return mean(recent)
+	return similarity.Mean(recent)
 }
 
 func (d *detector) indicators() []Indicator {
@@ -345,15 +340,6 @@ func (u *usage) undeclaredShare(declared map[string]bool) float64 {
 		return 0
 	}
 	return float64(undeclared) / float64(all)
-}
-
-// mean sums in order and then divides.
-func mean(numbers []float64) float64 {
-	var sum float64
-	for _, n := range numbers {
-		sum += n
-	}
-	return sum / float64(len(numbers))
 }
 
 func round2(x float64) float64 { return math.Floor(x*100+0.5) / 100 }

@@ -115,10 +115,12 @@ func valueIDs(list value) []string {
 	return ids
 }
 
-// words returns the words of a condition that count.
+// words returns the words of a condition that count, in lower case as by JavaScript's toLowerCase:
+// the lower case of one letter is two characters.
 func words(condition string) []string {
 	var kept []string
-	for _, word := range strings.FieldsFunc(notWord.ReplaceAllString(lower(condition), " "), isSpace) {
+	lower := strings.ToLower(strings.ReplaceAll(condition, "\u0130", "i\u0307"))
+	for _, word := range strings.FieldsFunc(notWord.ReplaceAllString(lower, " "), isSpace) {
 		if len(word) >= minWordLength && !stopWords[word] {
 			kept = append(kept, word)
 		}
@@ -181,7 +183,6 @@ func (v *Vector) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// numbers converts the weights.
 func (v *Vector) numbers() similarity.Vector {
 	converted := make(similarity.Vector, len(v.features))
 	for i, f := range v.features {

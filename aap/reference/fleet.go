@@ -80,7 +80,7 @@ func CheckFleet(cards, taskValues any) (f Fleet, err error) {
 	outliers, deviations := members.outliers()
 	clusters := members.clusters()
 	return Fleet{
-		Score:        similarity.Round4(mean(scores)),
+		Score:        similarity.Round4(similarity.Mean(scores)),
 		MinPairScore: slices.Min(scores),
 		MaxPairScore: slices.Max(scores),
 		AgentCount:   len(members.members),
@@ -153,8 +153,7 @@ func scoresOf(pairs []Pair) []float64 {
 	return scores
 }
 
-// meanScore returns the mean score of an agent.
-func (f *fleet) meanScore(agent int) float64 { return mean(scoresOf(f.pairsOf[agent])) }
+func (f *fleet) meanScore(agent int) float64 { return similarity.Mean(scoresOf(f.pairsOf[agent])) }
 
 // outliers returns the members whose mean score is at least one standard deviation, of the whole
 // population, below the mean, and by how many deviations the agents are.
@@ -164,7 +163,7 @@ func (f *fleet) outliers() (found []Outlier, deviations map[int]float64) {
 	for agent := range means {
 		means[agent] = f.meanScore(agent)
 	}
-	center := mean(means)
+	center := similarity.Mean(means)
 	var squares float64
 	for _, n := range means {
 		squares += (n - center) * (n - center)
@@ -240,7 +239,7 @@ func (f *fleet) cluster(number int, agents []int) Cluster {
 		}
 	}
 	if len(scores) > 0 {
-		c.InternalCoherence = similarity.Round4(mean(scores))
+		c.InternalCoherence = similarity.Round4(similarity.Mean(scores))
 	}
 	elsewhere := map[string]bool{}
 	for _, m := range f.members {

@@ -97,7 +97,7 @@ func TestAnObjectThatHidesToStringHasNoText(t *testing.T) {
 			return nil
 		}()
 		if err == nil {
-			t.Error("it is converted")
+			t.Error("no error for a value that cannot be converted")
 		}
 	}
 }
@@ -175,7 +175,7 @@ func TestDates(t *testing.T) {
 		"2026-03-01T24:01Z", "2026-03-01T10", "2026-03-01T10:00:60Z", "1 2 3 4", "1/1/2026 13:00 pm", "1 never", "never1", "2026-03-01)",
 		"1/1/2026 10:00 +12345", "2026-03-01T10:00:00.Z", "2026-03-01T10:00+24:00", Undefined{}, objectOf(), 1e300} {
 		if got := (value{v: v}).milliseconds(); !math.IsNaN(got) {
-			t.Errorf("%v is %v, want no date", v, got)
+			t.Errorf("%v is %v, want an invalid date", v, got)
 		}
 	}
 	if got := (value{v: nil}).milliseconds(); got != 0 {

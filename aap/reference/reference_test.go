@@ -168,7 +168,7 @@ func TestWhereTheSDKThrows(t *testing.T) {
 		}
 	}
 	if _, err := Verify(nil, decoded(t, cardJSON), now); err == nil {
-		t.Error("a trace of null is judged")
+		t.Error("a null trace gives no error")
 	}
 }
 
@@ -270,7 +270,7 @@ func TestFleetRefuses(t *testing.T) {
 		"one card": []any{member}, "no list": Undefined{}, "a text": "ab", "no card": []any{member, objectOf("agentId", "y")},
 	} {
 		if _, err := CheckFleet(cards, nil); err == nil {
-			t.Errorf("%s is judged", name)
+			t.Errorf("%s gives no error", name)
 		}
 	}
 }
@@ -293,7 +293,7 @@ func TestFleetOfOddIDs(t *testing.T) {
 		t.Errorf("summaries of one agent %+v", f.Summaries[:2])
 	}
 	if d := f.Divergences; len(d) != 2 || len(d[0].Missing) != 2 || len(d[0].Conflicting) != 2 || len(d[1].Declaring) != 2 {
-		t.Errorf("divergences %+v: an agent holds the values of its last card", d)
+		t.Errorf("divergences %+v: an agent has the values of its last card", d)
 	}
 	pair, err := f.Pairs[8].A.MarshalJSON()
 	if err != nil || string(pair) != "1" || !f.Summaries[3].AgentID.IsZero() {
@@ -319,7 +319,7 @@ func TestAlternativesThatAreNoList(t *testing.T) {
 		}
 	}
 	if _, err := Verify(tree(t, traceJSON, "decision.alternatives_considered", `{"length":1}`), decoded(t, cardJSON), now); err == nil {
-		t.Error("an alternative that is not there is judged")
+		t.Error("a missing alternative gives no error")
 	}
 }
 

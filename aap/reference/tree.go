@@ -142,9 +142,9 @@ func appendJSON(b []byte, v any) []byte {
 	case bool:
 		return strconv.AppendBool(b, v)
 	case []string:
-		return appendList(b, len(v), func(b []byte, i int) []byte { return appendJSON(b, v[i]) })
+		return appendList(b, v)
 	case []any:
-		return appendList(b, len(v), func(b []byte, i int) []byte { return appendJSON(b, v[i]) })
+		return appendList(b, v)
 	case *Object:
 		b = append(b, '{')
 		for i, name := range v.names {
@@ -159,13 +159,13 @@ func appendJSON(b []byte, v any) []byte {
 	return append(b, "null"...)
 }
 
-func appendList(b []byte, n int, element func([]byte, int) []byte) []byte {
+func appendList[T any](b []byte, list []T) []byte {
 	b = append(b, '[')
-	for i := range n {
+	for i, element := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = element(b, i)
+		b = appendJSON(b, element)
 	}
 	return append(b, ']')
 }

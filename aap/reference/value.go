@@ -267,12 +267,6 @@ func (n value) numeric() bool {
 	return false
 }
 
-// lower is JavaScript's toLowerCase. It differs from Go's for one letter whose lower case is
-// two characters.
-func lower(s string) string {
-	return strings.ToLower(strings.ReplaceAll(s, "\u0130", "i\u0307"))
-}
-
 var (
 	numberText   = regexp.MustCompile(`^[+-]?(?:Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)$`)
 	numberPrefix = regexp.MustCompile(`^[+-]?(?:Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)`)

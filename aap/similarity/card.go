@@ -3,7 +3,6 @@ package similarity
 import (
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/plumbline/plumbline/schema"
 )
@@ -23,23 +22,13 @@ func CardFeatures(c *schema.Card) Vector {
 	}
 	add(kindValue, c.Values.Declared...)
 	for _, entry := range c.Autonomy.BoundedActions {
-		add(kindActionName, namesOf(entry)...)
+		add(kindActionName, schema.EntryNames(entry)...)
 	}
 	add(kindCategory, c.Principal.Type, c.Principal.Relationship)
 	if escalates(c) {
 		add(keyRequired, "")
 	}
 	return v
-}
-
-// namesOf returns the names that an entry of bounded_actions allows: the entry itself, and the
-// name in an entry "name: description".
-func namesOf(entry string) []string {
-	name, _, described := strings.Cut(entry, ":")
-	if name = strings.TrimSpace(name); described && name != "" {
-		return []string{entry, name}
-	}
-	return []string{entry}
 }
 
 // escalates reports whether a trigger of the card demands an escalation.
@@ -51,20 +40,15 @@ func escalates(c *schema.Card) bool {
 // shared between goroutines.
 type Card struct {
 	values    map[string]struct{}
-	actions   map[string]struct{}
+	actions   schema.ActionSet
 	escalates bool
 }
 
 // NewCard prepares a card for Score.
 func NewCard(c *schema.Card) *Card {
-	card := &Card{values: map[string]struct{}{}, actions: map[string]struct{}{}, escalates: escalates(c)}
+	card := &Card{values: map[string]struct{}{}, actions: schema.NewActionSet(c.Autonomy.BoundedActions), escalates: escalates(c)}
 	for _, value := range c.Values.Declared {
 		card.values[value] = struct{}{}
-	}
-	for _, entry := range c.Autonomy.BoundedActions {
-		for _, name := range namesOf(entry) {
-			card.actions[name] = struct{}{}
-		}
 	}
 	return card
 }
@@ -84,7 +68,7 @@ func (c *Card) Score(t *schema.Trace) float64 { return Round4(c.Alignment(t)) }
 // much, and section 7.4 says that 1.0 is perfect alignment.
 func (c *Card) Alignment(t *schema.Trace) float64 {
 	all, declared := 1, 0 // the action's name
-	if c.allows(t.Action.Name) {
+	if c.actions.Allows(t.Action.Name) {
 		declared++
 	}
 	seen := newSeen(t.Decision.ValuesApplied)
@@ -104,18 +88,4 @@ func (c *Card) Alignment(t *schema.Trace) float64 {
 		}
 	}
 	return math.Sqrt(float64(declared) / float64(all))
-}
-
-// allows reports whether a name, or every part of the compound name "a, b", is one of the
-// bounded actions.
-func (c *Card) allows(name string) bool {
-	if _, ok := c.actions[name]; ok {
-		return true
-	}
-	for part := range strings.SplitSeq(name, ",") {
-		if _, ok := c.actions[strings.TrimSpace(part)]; !ok {
-			return false
-		}
-	}
-	return true
 }

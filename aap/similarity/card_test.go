@@ -30,7 +30,7 @@ func TestCardFeaturesAreThoseOfTheTable(t *testing.T) {
 	}
 	card.Autonomy.EscalationTriggers = card.Autonomy.EscalationTriggers[1:]
 	if got := CardFeatures(card); slices.Contains(got, Feature{keyRequired, 1}) {
-		t.Errorf("a card that never asks for an escalation: %v", got)
+		t.Errorf("a card without escalation triggers: %v", got)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestScoreByHand(t *testing.T) {
 	}
 	plain := NewCard(&schema.Card{Values: schema.Values{Declared: []string{"a"}}})
 	if got := plain.Score(&schema.Trace{Action: schema.Action{Name: "pay"}, Escalation: schema.Escalation{Present: true, Required: true}}); got != 0 {
-		t.Errorf("an escalation that no card asks for: %v", got)
+		t.Errorf("an escalation without a trigger: %v", got)
 	}
 }
 

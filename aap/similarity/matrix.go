@@ -61,7 +61,7 @@ func (m *Matrix) Summary() Summary {
 	pairs, toEarlier := make([]float64, 0, n*(n-1)/2), make([]float64, 0, n)
 	for i := 1; i < n; i++ {
 		earlier := m.Row(i)[:i]
-		pairs, toEarlier = append(pairs, earlier...), append(toEarlier, mean(earlier))
+		pairs, toEarlier = append(pairs, earlier...), append(toEarlier, Mean(earlier))
 	}
 	s := Summarize(pairs)
 	s.Trend = slope(toEarlier)
@@ -87,10 +87,11 @@ func Summarize(similarities []float64) Summary {
 	for _, s := range similarities {
 		least = min(least, s)
 	}
-	return Summary{Mean: Round4(mean(similarities)), Min: Round4(least), Trend: slope(similarities)}
+	return Summary{Mean: Round4(Mean(similarities)), Min: Round4(least), Trend: slope(similarities)}
 }
 
-func mean(numbers []float64) float64 {
+// Mean sums in order and then divides.
+func Mean(numbers []float64) float64 {
 	var sum float64
 	for _, n := range numbers {
 		sum += n
@@ -103,7 +104,7 @@ func slope(ys []float64) float64 {
 	if len(ys) < 2 {
 		return 0
 	}
-	middle, level := float64(len(ys)-1)/2, mean(ys)
+	middle, level := float64(len(ys)-1)/2, Mean(ys)
 	var above, below float64
 	for i, y := range ys {
 		x := float64(i) - middle

@@ -27,7 +27,7 @@ func TestSketchApproximatesTheCosine(t *testing.T) {
 		sketchA, sketchB := SketchOf(a), SketchOf(b)
 		exact := (0.6*plainCosine(wordTerms(a), wordTerms(b)) + 0.3*plainCosine(characterTerms(a), characterTerms(b))) / 0.9
 		if got := float64(sketchA.Dot(&sketchB)) / Unit2; math.Abs(got-exact) > 0.35 {
-			t.Fatalf("the sketches say %v, the vectors %v", got, exact)
+			t.Fatalf("the sketches give %v, the vectors %v", got, exact)
 		}
 		if self := float64(sketchA.Dot(&sketchA)) / Unit2; math.Abs(self-1) > 0.03 {
 			t.Fatalf("a sketch and itself: %v", self)
@@ -57,7 +57,7 @@ func TestSketchReadsAnything(t *testing.T) {
 	}
 	long := strings.Repeat("é", SketchTextBytes)
 	if SketchOf(long) != SketchOf(long[:SketchTextBytes]) {
-		t.Error("what lies beyond the bound changes a sketch")
+		t.Error("text beyond the limit changes a sketch")
 	}
 	if SketchOf(long[:SketchTextBytes]) == SketchOf(long[:SketchTextBytes-len("é")]) {
 		t.Error("the last character within the bound is not read")

@@ -31,7 +31,7 @@ func TestTextSimilarityByHand(t *testing.T) {
 		t.Errorf("characters %v, want %v", s.Characters, characters)
 	}
 	if want := (0.6*words + 0.3*characters) / 0.9; math.Abs(s.Similarity-want) > 1e-15 {
-		t.Errorf("similarity %v, want %v: nobody has metadata", s.Similarity, want)
+		t.Errorf("similarity %v, want %v: neither text has metadata", s.Similarity, want)
 	}
 }
 
@@ -71,11 +71,11 @@ func TestTextSimilarityIsASimilarity(t *testing.T) {
 		a, b := anyText(t, "a"), anyText(t, "b")
 		forth, back := compare(t, a, b), compare(t, b, a)
 		if forth != back {
-			t.Fatalf("%+v one way, %+v the other", forth, back)
+			t.Fatalf("a compared with b: %+v; b compared with a: %+v", forth, back)
 		}
 		for _, s := range []float64{forth.Similarity, forth.Words, forth.Characters, forth.Metadata} {
 			if !(s >= 0 && s <= 1) {
-				t.Fatalf("%+v leaves 0..1", forth)
+				t.Fatalf("%+v is outside 0..1", forth)
 			}
 		}
 		if self := compare(t, a, a); self.Similarity != 1 {
