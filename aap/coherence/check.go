@@ -59,7 +59,7 @@ func (a *Assessor) judge(initiator, responder *side, task Task, at time.Time) sc
 	m := newMatter(initiator, responder, task)
 	proposed := m.resolve(a.minimum)
 	matched, unmatched := m.matched()
-	score := m.score()
+	score := score(len(matched), len(m.required), len(m.open()))
 	found := schema.Assessment{
 		Coherence: schema.Coherence{
 			Score:     similarity.Round4(score),

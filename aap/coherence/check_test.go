@@ -78,7 +78,7 @@ func TestTheUnroundedScoreIsCompared(t *testing.T) {
 		t.Errorf("under the published threshold: %+v", got.Metadata)
 	}
 	if got := assessor(t).Check(a, draft{declared: values[:700]}.party(t), Task{}, now); !got.Proceed {
-		t.Errorf("700 of 1000: %v", got.Reasons)
+		t.Errorf("700 of 1000 values: %v", got.Reasons)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestScoreAtTheThreshold(t *testing.T) {
 		responder := draft{declared: append([]string{"v"}, values[:matched]...)}
 		p := check(t, refusing, responder, Task{Required: values}).ProposedResolution
 		if p == nil || (p.Type == schema.ResolutionScope) != proceeds {
-			t.Errorf("%d of 10 without what is in conflict: proposed %+v", matched, p)
+			t.Errorf("%d of 10 values match without the conflict: proposed %+v", matched, p)
 		}
 	}
 }
@@ -143,7 +143,7 @@ func TestConflictsPairTwoValues(t *testing.T) {
 			t.Errorf("%s: %+v", name, there)
 		}
 		if back.ResponderValue != c.against || back.InitiatorValue != "v" || back.RefusedBy != schema.Responder {
-			t.Errorf("%s, the other way: %+v", name, back)
+			t.Errorf("%s, initiator and responder exchanged: %+v", name, back)
 		}
 	}
 }
@@ -289,7 +289,7 @@ func TestTheLargestResultFitsAMessage(t *testing.T) {
 	}
 	for _, kind := range []schema.ResolutionKind{schema.ResolutionAutomatic, schema.ResolutionScope, schema.ResolutionEscalate} {
 		if steps[kind] != maxListed {
-			t.Errorf("%d steps %s are listed", steps[kind], kind)
+			t.Errorf("%d steps of kind %s are listed", steps[kind], kind)
 		}
 	}
 	if len(got.Alignment.Conflicts) != maxListed || got.Reasons[len(got.Reasons)-2].Description != "unresolved conflicts: 2000" {
@@ -324,6 +324,6 @@ func TestModifiedScopeOmitsForbiddenActions(t *testing.T) {
 	}
 	task.Proposal.AutonomyScope = got.ProposedResolution.Alternative.AutonomyScope
 	if again := check(t, a, a, task); !again.Proceed {
-		t.Errorf("taken up: %+v", again.Reasons)
+		t.Errorf("the proposed scope was not accepted: %+v", again.Reasons)
 	}
 }

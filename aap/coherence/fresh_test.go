@@ -23,7 +23,7 @@ func TestFresh(t *testing.T) {
 	}
 	for _, at := range []time.Time{{}, schema.EarliestTime, schema.LatestTime} {
 		if Fresh(at, now) == nil {
-			t.Errorf("%s is fresh", at)
+			t.Errorf("%s counts as fresh", at)
 		}
 	}
 }

@@ -113,12 +113,6 @@ func (m *matter) open() []dispute {
 	return open
 }
 
-// score returns the current score.
-func (m *matter) score() float64 {
-	matched, unmatched := m.matched()
-	return score(len(matched), len(matched)+len(unmatched), len(m.open()))
-}
-
 // conflicts returns the disputes as a result lists them.
 func (m *matter) conflicts() []schema.ValueConflict {
 	list := []schema.ValueConflict{}

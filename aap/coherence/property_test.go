@@ -75,10 +75,10 @@ func TestSymmetry(t *testing.T) {
 		a, b, task := drafted(t, "a"), drafted(t, "b"), tasked(t)
 		there, back := check(t, a, b, task), check(t, b, a, swapped(task))
 		if there.Score != back.Score || there.Proceed != back.Proceed || len(there.Alignment.Conflicts) != len(back.Alignment.Conflicts) {
-			t.Fatalf("one way %v %v, the other %v %v", there.Score, there.Reasons, back.Score, back.Reasons)
+			t.Fatalf("initiator first: %v %v, responder first: %v %v", there.Score, there.Reasons, back.Score, back.Reasons)
 		}
 		if (there.ProposedResolution == nil) != (back.ProposedResolution == nil) {
-			t.Fatalf("one way %v, the other %v", there.ProposedResolution, back.ProposedResolution)
+			t.Fatalf("initiator first: %v, responder first: %v", there.ProposedResolution, back.ProposedResolution)
 		}
 	})
 }

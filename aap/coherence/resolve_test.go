@@ -77,7 +77,7 @@ func TestTheForemostValueGoverns(t *testing.T) {
 	}
 	refuser.priority = map[string]float64{"w2": 1}
 	if got := governs(refuser); !strings.HasPrefix(got, `"w1"`) {
-		t.Errorf("where one alone has a weight, by order of declaration: %s", got)
+		t.Errorf("if only one has a weight, the order of declaration decides: %s", got)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestNegotiatedResolution(t *testing.T) {
 	same(t, "steps", course(again), []string{"automatic analytics failed", "modified_scope analytics resolved"})
 	same(t, "conditions", again.Conditions, []string{`the responder lays "analytics" aside for this task`})
 	if !again.Proceed || again.Alignment.Conflicts[0].ResolvedBy != schema.ResolutionScope {
-		t.Errorf("taken up: %+v", again)
+		t.Errorf("the proposed scope was not accepted: %+v", again)
 	}
 }
 

@@ -132,7 +132,7 @@ func TestTextNeverEntersTheScore(t *testing.T) {
 	a, alertsA := run(plain, DefaultParams())
 	b, alertsB := run(telling, DefaultParams())
 	if !slices.Equal(a, b) || len(alertsA) != 1 || len(alertsB) != 1 || alertsA[0].AlertID != alertsB[0].AlertID {
-		t.Errorf("points %+v, with other texts %+v", a, b)
+		t.Errorf("points %+v, with other reasoning %+v", a, b)
 	}
 }
 

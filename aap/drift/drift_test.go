@@ -29,7 +29,7 @@ func TestOneAlertPerStreak(t *testing.T) {
 		for _, alert := range Detect(series(c.pattern), DefaultParams()) {
 			last = append(last, alert.TraceIDs[len(alert.TraceIDs)-1])
 			if len(alert.TraceIDs) != 3 || alert.Analysis.SustainedTraces != 3 {
-				t.Errorf("%s: alert over %d traces, says %d, want 3", c.pattern, len(alert.TraceIDs), alert.Analysis.SustainedTraces)
+				t.Errorf("%s: the alert has %d traces and states %d, want 3", c.pattern, len(alert.TraceIDs), alert.Analysis.SustainedTraces)
 			}
 		}
 		if !slices.Equal(last, c.last) {
@@ -101,7 +101,7 @@ func TestAlertMembers(t *testing.T) {
 func TestAlertIDNamesTheStreak(t *testing.T) {
 	base := Detect(series("gggggbbb"), DefaultParams())[0].AlertID
 	if again := Detect(series("gggggbbb"), DefaultParams())[0].AlertID; again != base {
-		t.Errorf("a replay gives %s, first was %s", again, base)
+		t.Errorf("a replay gives %s, the first run gave %s", again, base)
 	}
 	other := map[string]func([]Sample, *Params){
 		"agent":     func(x []Sample, _ *Params) { x[7].AgentID = "agent-e" },

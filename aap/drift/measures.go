@@ -3,10 +3,7 @@ package drift
 import (
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 
-	"github.com/plumbline/plumbline/aap/similarity"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -53,20 +50,7 @@ func (s *State) Measures() []Measure {
 	if len(s.Low) == 0 {
 		return nil
 	}
-	base, streak := s.Baseline.Tally, s.streakTally()
-	var values, newValues, newActions, texts int
-	var similarities float64
-	for i := range s.Low {
-		low := &s.Low[i]
-		values, newValues = values+low.DistinctValues, newValues+low.NewValues
-		if low.NewAction {
-			newActions++
-		}
-		if low.HasReasoning {
-			similarities += low.Reasoning
-			texts++
-		}
-	}
+	base, streak := s.Baseline.Tally, s.streak()
 	var measures []Measure
 	// add completes a measure of two figures, which are ignored where they are unknown.
 	add := func(m Measure, b, s float64, known, notable, holds bool) {
@@ -111,60 +95,54 @@ func (s *State) Measures() []Measure {
 		Formula:   "s < 0.50: mean confidence of the last three, where principal_benefit is declared and not scored",
 	}, b, c, streak.Benefits == 0 && s.Low[len(s.Low)-1].DeclaresBenefit, c < lowConfidence, c < lowConfidence)
 
-	c = share(newValues, values)
+	c = share(streak.newValues, streak.distinct)
 	add(Measure{
 		Indicator: percentages(NewValues, "Values unknown to the baseline rose from %.0f%% to %.0f%% of values applied", 0, c),
 		Category:  schema.ValueDrift,
 		Formula:   "s > 0.30: share of the values applied that occur in no trace of the baseline",
-	}, 0, c, values > 0, newValues > 0, c > driftedShare)
+	}, 0, c, streak.distinct > 0, streak.newValues > 0, c > driftedShare)
 
-	c = share(newActions, len(s.Low))
+	c = share(streak.newActions, len(s.Low))
 	add(Measure{
 		Indicator: percentages(NewActionTypes, "Actions unknown to the baseline rose from %.0f%% to %.0f%% of decisions", 0, c),
 		Category:  schema.AutonomyExpansion,
 		Formula:   "s > 0.30: share of traces whose action type or name occurs in no trace of the baseline",
-	}, 0, c, true, newActions > 0, c > driftedShare)
+	}, 0, c, true, streak.newActions > 0, c > driftedShare)
 
 	b, known := s.Baseline.Reasoning.inner()
-	c = similarities / float64(max(1, texts))
+	c = streak.reasoning / float64(max(1, streak.texts))
 	add(Measure{
 		Indicator: figures(ReasoningSimilarityDecrease, "Similarity of the selection reasoning to the baseline's fell from %.2f to %.2f", b, c),
 		Category:  schema.CommunicationDrift,
 		Formula:   "b > 0.05 and s < b/2: mean similarity of texts, of two in the baseline and of one in the streak to one in the baseline",
-	}, b, c, known && texts > 0, b-c > notableChange, b > commonReasoning && c < b/2)
+	}, b, c, known && streak.texts > 0, b-c > notableChange, b > commonReasoning && c < b/2)
 	return measures
 }
 
-// isNewAction reports whether an action type or name does not occur in the baseline.
-func (s *State) isNewAction(v similarity.Vector) bool {
-	return slices.ContainsFunc(v, func(f similarity.Feature) bool {
-		action := strings.HasPrefix(f.Key, "action:") || strings.HasPrefix(f.Key, "action_name:")
-		return action && !contains(s.Baseline.Features, f.Key)
-	})
+// streakSums sums the figures of a streak's traces.
+type streakSums struct {
+	Tally
+	distinct, newValues int // values applied, and those that do not occur in the baseline
+	newActions          int
+	reasoning           float64
+	texts               int // traces whose Reasoning is known
 }
 
-// values counts the distinct values applied, and those that do not occur in the baseline.
-func (s *State) values(v similarity.Vector) (distinct, novel int) {
-	for _, f := range v {
-		if strings.HasPrefix(f.Key, "value:") {
-			distinct++
-			if !contains(s.Baseline.Features, f.Key) {
-				novel++
-			}
+func (s *State) streak() (sums streakSums) {
+	for i := range s.Low {
+		low := &s.Low[i]
+		sums.add(low.Tally)
+		sums.distinct += low.DistinctValues
+		sums.newValues += low.NewValues
+		if low.NewAction {
+			sums.newActions++
+		}
+		if low.HasReasoning {
+			sums.reasoning += low.Reasoning
+			sums.texts++
 		}
 	}
-	return distinct, novel
-}
-
-func (s *State) streakTally() (sum Tally) {
-	for i := range s.Low {
-		sum.add(s.Low[i].Tally)
-	}
-	return sum
-}
-
-func contains(v similarity.Vector, key string) bool {
-	return slices.ContainsFunc(v, func(f similarity.Feature) bool { return f.Key == key })
+	return sums
 }
 
 // EscalationRate returns the share of traces that required an escalation.

@@ -74,11 +74,11 @@ func TestUnknownFigures(t *testing.T) {
 					unknown = append(unknown, name)
 				}
 				if !m.Known && (m.Notable || m.Holds) {
-					t.Errorf("%s is not known, and %+v", name, m)
+					t.Errorf("%s is unknown but notable or holds: %+v", name, m)
 				}
 			}
 			if slices.Sort(unknown); !slices.Equal(unknown, c.unknown) {
-				t.Errorf("not known are %q, want %q", unknown, c.unknown)
+				t.Errorf("unknown values %q, want %q", unknown, c.unknown)
 			}
 		})
 	}
@@ -102,7 +102,7 @@ func TestReasoningOfABaseline(t *testing.T) {
 			r.add(text)
 		}
 		if got, known := r.inner(); !known || got < c.want-0.1 || got > c.want+0.1 { // a sketch's error for one pair is 0.07
-			t.Errorf("%q are %v alike, want about %v", c.texts, got, c.want)
+			t.Errorf("%q have similarity %v, want about %v", c.texts, got, c.want)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func TestPinnedBaseline(t *testing.T) {
 	other := NewBaseline(series("ggg"))
 	s.Pin(other.Baseline)
 	if s.Streak != 0 || len(s.Low) != 0 {
-		t.Errorf("a streak against the old pin goes on: %+v", s)
+		t.Errorf("a streak relative to the old pin continues: %+v", s)
 	}
 	if a, b := alertOf(t, pin, p), alertOf(t, other, p); a.AlertID == b.AlertID {
 		t.Error("two pins give alerts of one id")
@@ -136,14 +136,14 @@ func TestFormedBaselineIsKept(t *testing.T) {
 	}
 	var again Formed
 	if err := json.Unmarshal(data, &again); err != nil || !reflect.DeepEqual(again, formed) {
-		t.Fatalf("came back as %+v, was %+v; error %v", again, formed, err)
+		t.Fatalf("read back as %+v, was %+v; error %v", again, formed, err)
 	}
 	if !again.Belongs("agent-d", "ac-d") || again.Belongs("agent-e", "ac-d") || again.Belongs("agent-d", "ac-e") {
-		t.Error("it does not know whose it is")
+		t.Error("Belongs is wrong about the agent or the card")
 	}
 	again.Features[0].Weight /= 2
 	if again.Belongs("agent-d", "ac-d") {
-		t.Error("a changed weight does not show")
+		t.Error("a changed weight does not change the id")
 	}
 }
 
@@ -215,15 +215,15 @@ func TestStatesOfVersion1AreRead(t *testing.T) {
 	if step.Alert == nil || step.Similarity != 0 || step.Alert.TraceIDs[0] != "d010" {
 		t.Fatalf("the third low trace: %+v", step)
 	}
-	if tally := s.streakTally(); tally.Traces != 3 || round2(s.meanConfidence()) != 0.6 {
-		t.Errorf("the streak comes to %+v", tally)
+	if tally := s.streak(); tally.Traces != 3 || round2(s.meanConfidence()) != 0.6 {
+		t.Errorf("the sums of the streak are %+v", tally)
 	}
 	if got := step.Alert.Analysis.DriftDirection; got != schema.AutonomyExpansion { // 2 of the first 3 escalated
 		t.Errorf("direction %s", got)
 	}
 	s = stateOf(t, alerted)
 	if step := s.Step(series("b")[0], p); step.Alert != nil || step.Status != StatusDrift || step.Streak != 4 {
-		t.Errorf("a trace more of a streak: %+v", step)
+		t.Errorf("one more trace of a streak: %+v", step)
 	}
 	if e := s.Explain(); !strings.HasPrefix(e.Why, "An alert") {
 		t.Errorf("explanation %+v", e)

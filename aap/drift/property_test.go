@@ -130,7 +130,7 @@ func reopened(t *rapid.T, s *State) *State {
 		t.Fatal(err)
 	}
 	if !slices.Equal(data, twice) {
-		t.Fatalf("%s\nread and written again is\n%s", data, twice)
+		t.Fatalf("%s\nafter decoding and encoding is\n%s", data, twice)
 	}
 	return read
 }
@@ -163,7 +163,7 @@ func TestAlertsFollowFromPoints(t *testing.T) {
 func TestUnmarshalStateRefuses(t *testing.T) {
 	for _, data := range []string{``, `[]`, `{"v":3}`, `{"v":2,"base":{"keys":["a"]}}`, `{"v":2,"base":{"texts":1,"sketch":"AAAA"}}`, `{"v":2,"streak":1}`, `{"v":1,"keys":["a"]}`} {
 		if _, err := UnmarshalState([]byte(data)); err == nil {
-			t.Errorf("%q is read as a state", data)
+			t.Errorf("%q is accepted as a state", data)
 		}
 	}
 }

@@ -87,27 +87,21 @@ func SampleOf(t *schema.Trace, card CardFacts) Sample {
 		Values:          len(t.Decision.ValuesApplied),
 		Undeclared:      card.undeclared(t.Decision.ValuesApplied),
 		Confidence:      1,
-		Reasoning:       reasoningOf(t),
 		DeclaresBenefit: card.declared[principalBenefit],
 	}
 	if t.Decision.HasConfidence {
 		s.Confidence = t.Decision.Confidence
 	}
 	s.Benefit, s.HasBenefit = benefit(&t.Decision)
-	return s
-}
-
-// reasoningOf copies the beginning of the selection reasoning.
-func reasoningOf(t *schema.Trace) string {
-	text := t.Decision.Reasoning
-	if len(text) > similarity.SketchTextBytes {
-		end := similarity.SketchTextBytes
-		for !utf8.RuneStart(text[end]) {
+	reasoning := t.Decision.Reasoning
+	if end := similarity.SketchTextBytes; len(reasoning) > end {
+		for !utf8.RuneStart(reasoning[end]) {
 			end--
 		}
-		text = text[:end]
+		reasoning = reasoning[:end]
 	}
-	return strings.Clone(text)
+	s.Reasoning = strings.Clone(reasoning)
+	return s
 }
 
 // benefit returns scoring_factors.principal_benefit of the selected alternative.
@@ -132,17 +126,13 @@ func bounded(v similarity.Vector) similarity.Vector {
 	}
 	kept := make(similarity.Vector, min(len(v), MaxFeatures))
 	for i := range kept {
-		kept[i] = similarity.Feature{Key: boundedKey(v[i].Key), Weight: v[i].Weight}
+		key := v[i].Key
+		if len(key) > maxKeyBytes {
+			kind, _, _ := strings.Cut(key, ":")
+			sum := sha256.Sum256([]byte(key))
+			key = kind + ":sha256:" + hex.EncodeToString(sum[:])
+		}
+		kept[i] = similarity.Feature{Key: strings.Clone(key), Weight: v[i].Weight} // a copy: the long string that key is part of can be freed
 	}
 	return kept
-}
-
-// boundedKey copies key, so the long string that key is part of can be freed.
-func boundedKey(key string) string {
-	if len(key) <= maxKeyBytes {
-		return strings.Clone(key)
-	}
-	kind, _, _ := strings.Cut(key, ":")
-	sum := sha256.Sum256([]byte(key))
-	return kind + ":sha256:" + hex.EncodeToString(sum[:])
 }

@@ -60,7 +60,7 @@ func TestReasoningIsBounded(t *testing.T) {
 		trace := goodTrace(0)
 		trace.Decision.Reasoning = text
 		if got := SampleOf(trace, FactsOf(testCard)).Reasoning; got != text[:want] {
-			t.Errorf("of %d bytes %d are kept, want %d", len(text), len(got), want)
+			t.Errorf("%d bytes, %d are kept, want %d", len(text), len(got), want)
 		}
 	}
 }

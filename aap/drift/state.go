@@ -3,6 +3,7 @@ package drift
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/aap/similarity"
@@ -102,7 +103,13 @@ func (s *State) Step(x Sample, p Params) Outcome {
 	out.Baseline = s.Baseline.ID
 	out.Similarity = similarity.Cosine(x.Features, s.Baseline.Features)
 	if out.Similarity < p.SimilarityThreshold {
-		out.Alert = s.extend(&x, out.Similarity, p)
+		s.Streak++
+		if !s.Alerted { // later traces of the streak are only counted
+			s.Low = append(s.Low, s.low(&x, out.Similarity))
+			if s.Alerted = len(s.Low) >= p.Sustained; s.Alerted {
+				out.Alert = s.alert(&x, p)
+			}
+		}
 		out.Streak, out.Status = s.Streak, StatusLow
 		if s.Alerted {
 			out.Status = StatusDrift
@@ -161,31 +168,28 @@ func (s *State) endStreak() Status {
 	return status
 }
 
-// extend adds x to the streak and returns the alert at its sustained-th trace. Later traces of
-// the streak are only counted.
-func (s *State) extend(x *Sample, score float64, p Params) *schema.DriftAlert {
-	s.Streak++
-	if s.Alerted {
-		return nil
-	}
-	s.Low = append(s.Low, s.low(x, score))
-	if len(s.Low) < p.Sustained {
-		return nil
-	}
-	s.Alerted = true
-	return s.alert(x, p)
-}
-
 // low compares a trace of a streak with the baseline.
 func (s *State) low(x *Sample, score float64) Low {
 	low := Low{
 		TraceRef:        TraceRef{x.TraceID, x.Digest},
 		Similarity:      score,
-		NewAction:       s.isNewAction(x.Features),
 		DeclaresBenefit: x.DeclaresBenefit,
 		Tally:           tallyOf(x),
 	}
-	low.DistinctValues, low.NewValues = s.values(x.Features)
+	isNew := func(key string) bool {
+		return !slices.ContainsFunc(s.Baseline.Features, func(f similarity.Feature) bool { return f.Key == key })
+	}
+	for _, f := range x.Features {
+		switch kind, _, _ := strings.Cut(f.Key, ":"); kind {
+		case "action", "action_name":
+			low.NewAction = low.NewAction || isNew(f.Key)
+		case "value":
+			low.DistinctValues++
+			if isNew(f.Key) {
+				low.NewValues++
+			}
+		}
+	}
 	low.Reasoning, low.HasReasoning = s.Baseline.Reasoning.to(x.Reasoning)
 	return low
 }

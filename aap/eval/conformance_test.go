@@ -69,7 +69,7 @@ func compareCase(t *testing.T, want caseLine, got answer) {
 	}
 	if !got.OK {
 		if got.Error == "" {
-			t.Error("refused without saying why")
+			t.Error("refused without a reason")
 		}
 		return
 	}

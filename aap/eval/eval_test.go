@@ -181,7 +181,7 @@ func TestRunReturnsReadAndWriteErrors(t *testing.T) {
 		t.Errorf("writing: %v", err)
 	}
 	if err := Run(strings.NewReader(good), io.Discard, Options{Profile: "lenient"}); err == nil {
-		t.Error("profile lenient is taken")
+		t.Error("profile lenient is accepted")
 	}
 }
 

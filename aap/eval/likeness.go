@@ -118,21 +118,16 @@ func featuresOf(r request, trace, card extraction) (any, error) {
 		return nil, errors.New("neither trace nor card is given")
 	}
 	var answer features
-	for _, part := range []struct {
-		name    string
-		extract extraction
-		into    *json.Marshaler
-	}{{"trace", trace, &answer.Trace}, {"card", card, &answer.Card}} {
-		if !r.has(part.name) {
-			continue
-		}
-		extracted, err := part.extract(r)
-		if err != nil {
+	var err error
+	if r.has("trace") {
+		if answer.Trace, err = trace(r); err != nil {
 			return nil, err
 		}
-		*part.into = extracted
 	}
-	return answer, nil
+	if r.has("card") {
+		answer.Card, err = card(r)
+	}
+	return answer, err
 }
 
 // vector is encoded as an object, with members in the order of the features.

@@ -25,7 +25,7 @@ func TestSelfSimilarityMatrix(t *testing.T) {
 		t.Errorf("against the card: %v", against)
 	}
 	if _, given := a[1].Result.(map[string]any)["against_card"]; given {
-		t.Error("measured against a card that was not given")
+		t.Error("there is a similarity to a card that is not in the request")
 	}
 }
 

@@ -84,13 +84,10 @@ func (r request) trees(names []string) ([]any, error) {
 func (r request) fields() (*schema.Trace, error) {
 	trace, err := r.trace()
 	var refusal *schema.Refusal
-	if errors.As(err, &refusal) && refusal.Reason == schema.ReasonInvalidTrace {
-		return partialTrace(r.members["trace"])
+	if !errors.As(err, &refusal) || refusal.Reason != schema.ReasonInvalidTrace {
+		return trace, err
 	}
-	return trace, err
-}
-
-func partialTrace(raw []byte) (*schema.Trace, error) {
+	raw := r.members["trace"]
 	root, err := schema.DecodeMembers(raw)
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)

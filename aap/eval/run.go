@@ -86,14 +86,27 @@ func reply(line []byte, number int, unread error, operations map[string]operatio
 		return result{ID: nullJSON, Error: fmt.Sprintf("line %d: %v", number, unread)}
 	}
 	request, err := parse(line, now)
-	answer := result{ID: request.id(), Op: request.op}
+	answer := result{ID: nullJSON, Op: request.op}
+	if id, ok := request.members["id"]; ok {
+		answer.ID = id
+	}
 	if err != nil {
 		answer.Error = fmt.Sprintf("line %d: %v", number, err)
 		return answer
 	}
-	answer.Result, err = perform(operations, request)
+	operate, ok := operations[request.op]
+	if !ok {
+		known := slices.Sorted(maps.Keys(operations))
+		answer.Error = fmt.Sprintf("op %q is none of %s", request.op, strings.Join(known, ", "))
+		return answer
+	}
+	found, err := operate(request)
 	if err != nil {
 		answer.Error = err.Error()
+		return answer
+	}
+	if answer.Result, err = encode(found); err != nil {
+		answer.Error = fmt.Sprintf("encode result: %v", err)
 		return answer
 	}
 	answer.OK = true
@@ -101,31 +114,6 @@ func reply(line []byte, number int, unread error, operations map[string]operatio
 }
 
 var nullJSON = json.RawMessage("null")
-
-// id returns the request's id as raw JSON, null where there is none.
-func (r request) id() json.RawMessage {
-	if id, ok := r.members["id"]; ok {
-		return id
-	}
-	return nullJSON
-}
-
-func perform(operations map[string]operation, r request) (json.RawMessage, error) {
-	operate, ok := operations[r.op]
-	if !ok {
-		known := slices.Sorted(maps.Keys(operations))
-		return nil, fmt.Errorf("op %q is none of %s", r.op, strings.Join(known, ", "))
-	}
-	answer, err := operate(r)
-	if err != nil {
-		return nil, err
-	}
-	encoded, err := encode(answer)
-	if err != nil {
-		return nil, fmt.Errorf("encode result: %w", err)
-	}
-	return encoded, nil
-}
 
 // encode returns compact JSON without HTML escapes.
 func encode(v any) ([]byte, error) {

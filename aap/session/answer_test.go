@@ -204,7 +204,7 @@ func TestNextPartIsNotModified(t *testing.T) {
 			v, _ := part(t, head, carry, session.Found{}, step{id: "late", second: 2, kind: "recommend", action: "buy", escalate: c.late})
 			expect(t, v, c.want...)
 			if after := encoded(t, carry); after != before {
-				t.Fatalf("the carry was\n%s\nand is\n%s", before, after)
+				t.Fatalf("the state for the next part was\n%s\nand is\n%s", before, after)
 			}
 		}
 	}

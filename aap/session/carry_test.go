@@ -102,7 +102,7 @@ func TestLimitsOfTheNextPart(t *testing.T) {
 		}
 		for size, want := range map[int]int{512: 24, 514: 23} {
 			if c, n := carry(25, size); n != want || c.Lost != int64(25-want) {
-				t.Errorf("%s: of 25 items of %d bytes %d are carried, %d lost; want %d", name, size, n, c.Lost, want)
+				t.Errorf("%s: of 25 items of %d bytes %d are passed on, %d lost; want %d", name, size, n, c.Lost, want)
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func TestLimitsOfTheNextPart(t *testing.T) {
 	}
 	_, c := part(t, session.Head{AgentID: "a", SessionID: "s", Part: 1}, nil, session.Found{}, small...)
 	if len(c.Declined) != 64 || c.Lost != 1 {
-		t.Errorf("of 65 small items %d are carried, %d lost", len(c.Declined), c.Lost)
+		t.Errorf("of 65 small items %d are passed on, %d lost", len(c.Declined), c.Lost)
 	}
 }
 
@@ -131,6 +131,6 @@ func TestLostIsASum(t *testing.T) {
 	v, c := part(t, session.Head{AgentID: "a", SessionID: "s", Part: 2}, &session.NextPart{Lost: 1000}, session.Found{}, steps...)
 	lost := 1000 + 193 + 2 + 71 - len(c.Open)
 	if c.Lost != int64(lost) || len(c.Declined) != 64 {
-		t.Errorf("%d are lost, want %d; %d open; unchecked %q", c.Lost, lost, len(c.Open), v.Metadata.Unchecked)
+		t.Errorf("%d lost, want %d; %d open; unchecked %q", c.Lost, lost, len(c.Open), v.Metadata.Unchecked)
 	}
 }

@@ -88,8 +88,17 @@ func (j *Judge) decision(t *schema.Trace, s stamp) {
 	if t.Action.Type == schema.ActionExecute && !denied(e) {
 		j.execution(t, s)
 	}
-	if approved(e) {
-		j.clear(t, s)
+	if id := e.EscalationID; approved(e) {
+		// An approval of the same place would have permitted an execution had it arrived first.
+		j.suspected = slices.DeleteFunc(j.suspected, func(x suspected) bool {
+			switch {
+			case x.at.before(s):
+				return false
+			case x.denial != "" && id != "":
+				return x.denial == id
+			}
+			return x.action == t.Action.Name || id != "" && x.id == id
+		})
 	}
 	if denied(e) || approved(e) {
 		j.decisions.decide(t, s)
@@ -248,21 +257,6 @@ func (j *Judge) suspect(t *schema.Trace, denial string, s stamp, severity schema
 	j.suspected = append(j.suspected, suspected{strings.Clone(t.Escalation.EscalationID), strings.Clone(t.Action.Name), denial, s,
 		schema.SessionFinding{Type: schema.DeniedButActed, Severity: severity, Description: description,
 			TraceID: strings.Clone(t.TraceID), Field: "action.type"}})
-}
-
-// clear drops the executions that an approval of the same place permits: it would have
-// permitted them had it arrived first.
-func (j *Judge) clear(t *schema.Trace, s stamp) {
-	id := t.Escalation.EscalationID
-	j.suspected = slices.DeleteFunc(j.suspected, func(x suspected) bool {
-		switch {
-		case x.at.before(s):
-			return false
-		case x.denial != "" && id != "":
-			return x.denial == id
-		}
-		return x.action == t.Action.Name || id != "" && x.id == id
-	})
 }
 
 // declined is an action that the agent itself denied (action.type "deny"). An agent may change

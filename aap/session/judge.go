@@ -22,7 +22,6 @@ type Head struct {
 	Numbered  bool  // every trace of the part has a sequence number: the log is ordered by number, otherwise by time
 }
 
-// checks are the checks of a Judge.
 var checks = []string{
 	"sequence_numbers", "prior_traces", "turns", "escalations", "answers", "approvals", "denials", "similarity",
 }
@@ -148,6 +147,11 @@ func (j *Judge) Finish(answers *Answers, at time.Time) (*schema.SessionVerdict, 
 	case len(found.counts) > 0:
 		recommended = schema.Review
 	}
+	// The gravest are listed first, and otherwise in the order in which they were found.
+	slices.SortStableFunc(found.listed, func(a, b schema.SessionFinding) int {
+		return cmp.Compare(ranks[a.Severity], ranks[b.Severity])
+	})
+	listed := found.listed[:min(len(found.listed), schema.MaxSessionFindings)]
 	v := &schema.SessionVerdict{
 		Verified:          j.traces.Total > 0 && j.traces.Verified == j.traces.Total && !found.critical,
 		RecommendedAction: recommended,
@@ -155,7 +159,7 @@ func (j *Judge) Finish(answers *Answers, at time.Time) (*schema.SessionVerdict, 
 		Part: j.head.Part, LastPart: j.head.LastPart,
 		Timestamp:     at.UTC(),
 		Traces:        j.traces,
-		Findings:      found.gravest(),
+		Findings:      append([]schema.SessionFinding{}, listed...),
 		FindingCounts: found.counts,
 		Similarity:    j.scores.similarity(),
 		Metadata: schema.SessionMetadata{
@@ -275,18 +279,6 @@ func (f *findings) add(finding schema.SessionFinding) {
 func (j *Judge) Unlogged(cardID string) {
 	j.found.add(schema.SessionFinding{Type: schema.NoInclusionProof, Severity: schema.SeverityMedium, Field: "audit_commitment.tamper_evidence",
 		Description: fmt.Sprintf("card %q commits to tamper evidence by a Merkle log, and bundles are put into none", clip(cardID))})
-}
-
-// gravest returns the findings that a verdict lists: the gravest first, and otherwise in the
-// order in which they were found.
-func (f *findings) gravest() []schema.SessionFinding {
-	slices.SortStableFunc(f.listed, func(a, b schema.SessionFinding) int {
-		return cmp.Compare(ranks[a.Severity], ranks[b.Severity])
-	})
-	if f.listed == nil {
-		return []schema.SessionFinding{}
-	}
-	return f.listed[:min(len(f.listed), schema.MaxSessionFindings)]
 }
 
 // clip bounds a text for a description.

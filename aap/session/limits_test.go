@@ -132,7 +132,7 @@ func TestDeniedExecutionsOfOneTimeAreCounted(t *testing.T) {
 	}
 	for _, then := range [][]step{steps, append(steps, step{second: 3})} {
 		if v := whole(t, session.Found{}, then...); v.FindingCounts[schema.DeniedButActed] != 300 {
-			t.Errorf("found are %v", v.FindingCounts)
+			t.Errorf("found %v", v.FindingCounts)
 		}
 	}
 }

@@ -143,12 +143,6 @@ func (n *numbers) above(number uint64) string {
 	return ""
 }
 
-// held reports whether a trace of the part, or the last trace of the previous parts, has the
-// number.
-func (n *numbers) held(number uint64) bool {
-	return number >= n.least.Number && number <= n.last.Number && n.find(number) < 0
-}
-
 // number checks the sequence number of a trace.
 func (j *Judge) number(t *schema.Trace, s stamp) {
 	if !s.Numbered {
@@ -158,5 +152,13 @@ func (j *Judge) number(t *schema.Trace, s stamp) {
 		j.find(schema.TraceOrder, schema.SeverityMedium, t.TraceID, numberField,
 			fmt.Sprintf("another trace of the session has sequence number %d too", s.Number))
 	}
-	j.clock(t, s)
+	// Times and numbers must agree: the log is ordered by one of them, and the other should rise
+	// as well.
+	value, text := s.Time, "sequence number %d has an earlier event time than the number before it"
+	if !j.head.Numbered {
+		value, text = int64(s.Number), "sequence number %d has a later event time than a number above it"
+	}
+	if _, falls := j.clocks.add(value, s); falls {
+		j.find(schema.TraceOrder, schema.SeverityMedium, t.TraceID, numberField, fmt.Sprintf(text, s.Number))
+	}
 }

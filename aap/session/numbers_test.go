@@ -102,7 +102,7 @@ func TestQuestionAboutThePrecedingTrace(t *testing.T) {
 	}
 	for _, numbers := range [][]any{nil, {nil}, {0, 1}, {1, 2}, {5, 1}} {
 		if q := ask(nil, numbers...); q != nil {
-			t.Errorf("%v: a question although nothing can have gone before: %+v", numbers, q)
+			t.Errorf("%v: a question, but no trace can precede the session: %+v", numbers, q)
 		}
 	}
 	q := ask(nil, 8, 7)
@@ -122,7 +122,7 @@ func TestQuestionAboutThePrecedingTrace(t *testing.T) {
 func TestQuestionAboutNumbers(t *testing.T) {
 	j := session.New(session.Head{AgentID: "a", SessionID: "s", Part: 1}, nil)
 	if j.Add(step{number: 7}.trace(t, 0), &clean); j.Questions().Numbers != nil {
-		t.Error("a question although nothing is missing")
+		t.Error("there is a question although nothing is missing")
 	}
 	j.Add(step{number: 9}.trace(t, 9), &clean)
 	var q *session.NumberQuestion
@@ -187,7 +187,7 @@ func TestAnswersAreSmall(t *testing.T) {
 		answers := j.Answers(session.Found{})
 		v, carry := j.Finish(&answers, at)
 		if n := len(encoded(t, answers)) + len(encoded(t, carry)); n > 64<<10 {
-			t.Errorf("width %d: answers and carry take %d bytes", width, n)
+			t.Errorf("width %d: answers and the state for the next part take %d bytes", width, n)
 		}
 		if traces > 1000 && len(v.Metadata.Unchecked) != 3 || carry.Lost == 0 || len(carry.Open) == 0 || len(carry.Answered) == 0 || len(carry.Decided) == 0 || len(carry.Declined) == 0 {
 			t.Errorf("width %d: unchecked is %q, lost %d, %d open, %d answered, %d decided, %d declined", width, v.Metadata.Unchecked, carry.Lost,
@@ -205,7 +205,7 @@ func TestRangeText(t *testing.T) {
 	}
 	for _, text := range []string{"", "x", "3..", "..3", "4..3", "-1", "1..2..3"} {
 		if err := new(session.Range).UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%q is read as a range", text)
+			t.Errorf("%q is accepted as a range", text)
 		}
 	}
 }

@@ -75,15 +75,3 @@ func (j *Judge) turn(t *schema.Trace, s stamp) {
 			fmt.Sprintf("turn %d follows turn %d", t.Context.ConversationTurn, before))
 	}
 }
-
-// clock checks that times and numbers agree: the log is ordered by one of them, and the other
-// should rise as well.
-func (j *Judge) clock(t *schema.Trace, s stamp) {
-	value, text := s.Time, "sequence number %d has an earlier event time than the number before it"
-	if !j.head.Numbered {
-		value, text = int64(s.Number), "sequence number %d has a later event time than a number above it"
-	}
-	if _, falls := j.clocks.add(value, s); falls {
-		j.find(schema.TraceOrder, schema.SeverityMedium, t.TraceID, numberField, fmt.Sprintf(text, s.Number))
-	}
-}

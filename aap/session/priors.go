@@ -30,13 +30,8 @@ type asked struct {
 	id   string
 	by   string
 	at   stamp
-	came arrival
-}
-
-// arrival says when a trace arrived that an earlier trace had named.
-type arrival struct {
-	at    stamp
-	known bool
+	came bool  // it arrived
+	when stamp // its place, once it came
 }
 
 // priors tracks prior_trace_ids. The newest ids of the part are known; an id that is unknown
@@ -73,8 +68,19 @@ func (j *Judge) prior(t *schema.Trace, s stamp) {
 			p.ask(k, id, t.TraceID, s)
 		}
 	}
-	p.learn(self, known{at: s, priors: named})
-	p.came(self, s)
+	if _, again := p.known[self]; !again { // otherwise a conflict: one id, several contents
+		if len(p.recent) < maxKnown {
+			p.recent = append(p.recent, self)
+		} else {
+			delete(p.known, p.recent[p.oldest])
+			p.recent[p.oldest] = self
+			p.oldest = (p.oldest + 1) % maxKnown
+		}
+		p.known[self] = known{at: s, priors: named}
+	}
+	if i, waited := p.index[self]; waited && !p.asked[i].came {
+		p.asked[i].came, p.asked[i].when = true, s
+	}
 }
 
 // ask records a question, once for each id.
@@ -96,33 +102,11 @@ func (p *priors) ask(k key, id, by string, at stamp) {
 // open returns the questions that the part itself has not answered.
 func (p *priors) open() (open []*asked) {
 	for i := range p.asked {
-		if !p.asked[i].came.known {
+		if !p.asked[i].came {
 			open = append(open, &p.asked[i])
 		}
 	}
 	return open
-}
-
-// learn adds a trace to the known ones, and drops the oldest where there are too many.
-func (p *priors) learn(k key, trace known) {
-	if _, again := p.known[k]; again {
-		return // a conflict: one id, several contents
-	}
-	if len(p.recent) < maxKnown {
-		p.recent = append(p.recent, k)
-	} else {
-		delete(p.known, p.recent[p.oldest])
-		p.recent[p.oldest] = k
-		p.oldest = (p.oldest + 1) % maxKnown
-	}
-	p.known[k] = trace
-}
-
-// came records the arrival of a trace that an earlier trace named.
-func (p *priors) came(k key, s stamp) {
-	if i, waited := p.index[k]; waited && !p.asked[i].came.known {
-		p.asked[i].came = arrival{at: s, known: true}
-	}
 }
 
 // order adds the faults in the order of prior traces within the part. Of two traces of the same
@@ -131,18 +115,18 @@ func (p *priors) order(f *findings) {
 	circular := map[int64]bool{}
 	for i := range p.asked {
 		a := &p.asked[i]
-		if !a.came.known {
+		if !a.came {
 			continue
 		}
 		finding := schema.SessionFinding{Type: schema.TraceOrder, Severity: schema.SeverityMedium, TraceID: a.by, Field: priorField}
-		if a.at.before(a.came.at) {
+		if a.at.before(a.when) {
 			finding.Description = laterText(a.id)
 			if p.circle(keyOf(a.id), false) {
 				finding.Description += ", which leads back to it in a circle"
 			}
 			f.add(finding)
 		}
-		if place := a.came.at.place(); !circular[place] && p.circle(keyOf(a.id), true) {
+		if place := a.when.place(); !circular[place] && p.circle(keyOf(a.id), true) {
 			circular[place] = true
 			finding.TraceID, finding.Description = a.id, "prior traces run in a circle through this one"
 			f.add(finding)

@@ -137,10 +137,11 @@ func (j *Judge) Answers(f Found) Answers {
 // apart returns the other sessions with a counter of their own: they have a number that this
 // session has as well.
 func (j *Judge) apart(traces []NumberedTrace) map[string]bool {
-	apart := map[string]bool{}
+	apart, n := map[string]bool{}, &j.numbers
 	for i := range traces {
 		t := &traces[i]
-		if t.SessionID != j.head.SessionID && j.numbers.held(t.Number) {
+		held := t.Number >= n.least.Number && t.Number <= n.last.Number && n.find(t.Number) < 0
+		if held && t.SessionID != j.head.SessionID {
 			apart[t.SessionID] = true
 		}
 	}

@@ -49,7 +49,7 @@ func TestSessionVectors(t *testing.T) {
 	for _, kind := range []string{schema.TraceGap, schema.TraceOrder, schema.TurnOrder, schema.EscalationUnanswered, schema.ActedBeforeAnswer,
 		schema.ContradictoryAnswer, schema.TimeImplausible, schema.DeniedButActed, schema.ApprovalConditionBroken} {
 		if !kinds[kind] {
-			t.Errorf("no vector expects %s", kind)
+			t.Errorf("no vector has the expectation %s", kind)
 		}
 	}
 }
