@@ -33,7 +33,7 @@ func TestVectorsEnvelope(t *testing.T) {
 		t.Errorf("%d bytes are signed, with digest %s", len(signed), hexSHA256(signed))
 	}
 	if _, _, err := readEnvelope(vector.Envelope, publicOf(testKey("other"))); err == nil {
-		t.Error("another key verifies it")
+		t.Error("the signature verifies with another key")
 	}
 }
 

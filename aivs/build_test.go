@@ -184,11 +184,11 @@ func TestLongLog(t *testing.T) {
 		passes = 0
 		bundle := build(t, in, testKey("k"))
 		if passes != c.passes || !bytes.Equal(bundle.Bytes, kept.Bytes) || bundle.ChainHash != kept.ChainHash {
-			t.Errorf("%d bytes of %d are kept: %d passes, bundle %s, want %s", c.most, length.size, passes, bundle.SHA256, kept.SHA256)
+			t.Errorf("with a limit of %d bytes and a log of %d: %d passes, bundle %s, want %s", c.most, length.size, passes, bundle.SHA256, kept.SHA256)
 		}
 	}
 	if _, err := writeLog(&length, in, openingOf(t, in, testKey("k"))); err != nil || cap(length.kept) > 0 {
-		t.Errorf("of a log that is too long, %d bytes are kept: %v", len(length.kept), err)
+		t.Errorf("%d bytes of a log beyond the limit are kept: %v", len(length.kept), err)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestBundleIsDescribed(t *testing.T) {
 	}
 	bundle := build(t, in, testKey("k"))
 	if bundle.Size != int64(len(bundle.Bytes)) || bundle.SHA256 != hexSHA256(bundle.Bytes) || bundle.Rows != 4 {
-		t.Errorf("%d bytes are described as %d, %s, %d rows", len(bundle.Bytes), bundle.Size, bundle.SHA256, bundle.Rows)
+		t.Errorf("%d bytes are described as %d bytes, digest %s, %d rows", len(bundle.Bytes), bundle.Size, bundle.SHA256, bundle.Rows)
 	}
 	if opened != 2 || closed != opened {
 		t.Errorf("opened %d times, closed %d times", opened, closed)

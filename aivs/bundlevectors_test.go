@@ -82,10 +82,10 @@ func TestBundleVectors(t *testing.T) {
 			continue
 		}
 		if strings.HasPrefix(without[i], "0 ") != v.Intact || !v.Intact && !strings.Contains(without[i], "FAIL  "+v.Where+":") {
-			t.Errorf("%s: verify.py says %s", v.File, without[i])
+			t.Errorf("%s: verify.py reports %s", v.File, without[i])
 		}
 		if strings.HasPrefix(with[i], "0 ") != v.Pinned {
-			t.Errorf("%s: verify.py --key says %s", v.File, with[i])
+			t.Errorf("%s: verify.py --key reports %s", v.File, with[i])
 		}
 	}
 }
@@ -107,7 +107,7 @@ func TestFormerVerifierInItsBundle(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.HasPrefix(bundle, []byte(formerGzipHeader)) {
-		t.Error("the bundle was compressed again: it must stay as c659c41 sealed it")
+		t.Error("the bundle was compressed again: it must stay as commit c659c41 sealed it")
 	}
 	directory := unpack(t, bundle)
 	if _, known := formerVerifiers[hexSHA256(read(t, directory, verifierFile))]; !known {
@@ -140,7 +140,7 @@ func TestWriteBundleVectors(t *testing.T) {
 		}
 		for _, v := range readBundleVectors(t) {
 			if !made[v.File] {
-				t.Errorf("nothing here makes %s", v.File)
+				t.Errorf("no case makes %s", v.File)
 			}
 		}
 		return

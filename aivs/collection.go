@@ -42,19 +42,14 @@ func CheckCollection(bundles []Located) *Collection {
 		return cmp.Or(cmp.Compare(x.AgentID, y.AgentID), cmp.Compare(x.SessionID, y.SessionID), cmp.Compare(x.Part, y.Part), cmp.Compare(a.Path, b.Path))
 	})
 	for from := 0; from < len(own); {
-		to := from + 1
-		for to < len(own) && sameSession(own[from], own[to]) {
+		to, first := from+1, own[from].Report.Opening
+		for to < len(own) && own[to].Report.Opening.AgentID == first.AgentID && own[to].Report.Opening.SessionID == first.SessionID {
 			to++
 		}
 		c.session(own[from:to])
 		from = to
 	}
 	return c
-}
-
-func sameSession(a, b Located) bool {
-	x, y := a.Report.Opening, b.Report.Opening
-	return x.AgentID == y.AgentID && x.SessionID == y.SessionID
 }
 
 // session checks the parts of one session in order.

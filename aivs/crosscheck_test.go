@@ -88,7 +88,7 @@ func TestFaultsOfOurOwnBundles(t *testing.T) {
 	}
 	invalid := edit(inFile(signatureName, "signature:A", "signature:B"), inFile(signatureName, "signature:", "signature:A"))
 	if report := judge(t, gzipped(t, invalid), Options{}); report.Signature != SignatureInvalid || len(report.Faults) != 1 || report.Faults[0].Where != signatureName {
-		t.Errorf("an invalid signature is the one fault: %+v", report.Faults)
+		t.Errorf("want an invalid signature as the only fault: %+v", report.Faults)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestRowsThatNeverMatchedTheirTraces(t *testing.T) {
 		return bytes.Replace(text, []byte(`"action_count": 5`), []byte(`"action_count": 6`), 1)
 	})
 	if faults := judge(t, miscounted, Options{}).Faults; faults[0].Where != "row 3" || !strings.HasPrefix(faults[1].Message, "action_count is 6") {
-		t.Errorf("miscounted: %+v", faults)
+		t.Errorf("wrong counts: %+v", faults)
 	}
 }
 

@@ -138,7 +138,7 @@ func TestForeignBundles(t *testing.T) {
 			want = "1 FAIL  " + where
 		}
 		if !strings.HasPrefix(line, want) || where == "" && line != want {
-			t.Errorf("%s: verify.py says %.300s, want %s", names[i], line, want)
+			t.Errorf("%s: verify.py reports %.300s, want %s", names[i], line, want)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func TestForgedLogsAreRefused(t *testing.T) {
 		_, said, _ := strings.Cut(line, "FAIL  ")
 		where, _, _ := strings.Cut(said, ":")
 		if strings.HasPrefix(line, "0 ") != (at == 0) || at > 0 && !namesRow(where, at) {
-			t.Errorf("%s: verify.py says %s", names[i], line)
+			t.Errorf("%s: verify.py reports %s", names[i], line)
 		}
 	}
 }
@@ -180,7 +180,7 @@ func TestResignedLogsAreRefused(t *testing.T) {
 			}
 		}
 		if got := fmt.Sprint(check.fault); (check.fault == nil) != (c.want == "") || c.want != "" && !strings.HasPrefix(check.fault.Where+": "+check.fault.Message, c.want) {
-			t.Errorf("%s: the log check says %s", name, got)
+			t.Errorf("%s: the log check reports %s", name, got)
 		}
 		if report := judge(t, gzipped(t, content), Options{}); report.Intact != (c.want == "") {
 			t.Errorf("%s: %+v", name, report)
@@ -190,7 +190,7 @@ func TestResignedLogsAreRefused(t *testing.T) {
 	for i, line := range judgeAll(t, place, len(names)) {
 		want := cases[names[i]].want
 		if !strings.HasPrefix(line, "0 ") == (want == "") || !strings.Contains(line, want) {
-			t.Errorf("%s: verify.py says %s", names[i], line)
+			t.Errorf("%s: verify.py reports %s", names[i], line)
 		}
 	}
 }

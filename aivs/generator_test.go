@@ -118,7 +118,7 @@ func TestGeneratorDialects(t *testing.T) {
 	}
 	for i, line := range judgeAll(t, place, len(names)) {
 		if !strings.HasPrefix(line, "0 ") {
-			t.Errorf("%s: verify.py says %s", names[i], line)
+			t.Errorf("%s: verify.py reports %s", names[i], line)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func TestGeneratorDialectsObeyTheirRules(t *testing.T) {
 	}
 	for i, line := range judgeAll(t, place, len(names)) {
 		if c := cases[names[i]]; !strings.HasPrefix(line, "1 ") || !strings.Contains(line, "FAIL  "+c.where+": ") || !strings.Contains(line, c.want) {
-			t.Errorf("%s: verify.py says %s", names[i], line)
+			t.Errorf("%s: verify.py reports %s", names[i], line)
 		}
 	}
 }

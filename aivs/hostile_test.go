@@ -45,7 +45,7 @@ func TestFlippingAnyByteIsRefused(t *testing.T) {
 				}
 				mine[at] ^= 1 << (at % 8)
 				if report := judgeContent(t, mine, options); report.Intact {
-					t.Errorf("byte %d flipped, and verified", at)
+					t.Errorf("verified although byte %d was flipped", at)
 				}
 				mine[at] ^= 1 << (at % 8)
 			}

@@ -20,8 +20,15 @@ import (
 
 // locate reads a bundle of our own dialect again when its log was changed after it was sealed or
 // signed, and names the rows that differ from their traces. The seal and the signature show only
-// that some row was changed. It names no row of a log that is too long to keep in memory.
+// that some row was changed, and only the traces that the open row lists show which. It names no row
+// of a log that is too long to keep in memory.
 func (v *verification) locate(r io.ReadSeeker, start int64) ([]Fault, error) {
+	sealed := v.log.opening != nil && slices.ContainsFunc(v.log.opening.Members, func(m Listed) bool {
+		return m.Name == TracesMember && v.files[m.Name] == fileDigest{m.Bytes, m.SHA256}
+	})
+	if !sealed {
+		return nil, nil
+	}
 	var rows []Row
 	var size int64
 	unread := false
@@ -40,14 +47,6 @@ func (v *verification) locate(r io.ReadSeeker, start int64) ([]Fault, error) {
 	p := newPairing(rows[min(1, len(rows)):]) // after the open row
 	err = v.linesOf(r, start, TracesMember, func(line []byte, _ bool) { p.add(line) })
 	return p.faults(), err
-}
-
-// tracesAsSealed reports whether the bundle has the traces that its open row lists. Only those
-// traces show which row was changed.
-func (v *verification) tracesAsSealed() bool {
-	return v.log.opening != nil && slices.ContainsFunc(v.log.opening.Members, func(m Listed) bool {
-		return m.Name == TracesMember && v.files[m.Name] == fileDigest{m.Bytes, m.SHA256}
-	})
 }
 
 // linesOf calls take with each line of the named file, at any position in the archive.

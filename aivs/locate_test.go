@@ -60,7 +60,7 @@ func bothName(t *testing.T, bundle []byte) (faults []string) {
 		}
 	}
 	if !slices.Equal(said, faults) {
-		t.Errorf("Go says\n%s\nverify.py says\n%s", strings.Join(faults, "\n"), strings.Join(said, "\n"))
+		t.Errorf("Go reports\n%s\nverify.py reports\n%s", strings.Join(faults, "\n"), strings.Join(said, "\n"))
 	}
 	return faults
 }
@@ -361,7 +361,7 @@ func TestRowsOfALongLogAreNotNamed(t *testing.T) {
 	for most, want := range map[int64]string{lengths[3]: "row 2", lengths[3] - 1: "rows 1-3", lengths[2]: "rows 1-3", lengths[1]: "rows 1-3", 1: "rows 1-3"} {
 		keepAtMost(t, most)
 		if faults := judge(t, changed, Options{}).Faults; len(faults) == 0 || faults[0].Where != want {
-			t.Errorf("%d bytes of %d are kept: %+v, want %s", most, lengths[3], faults, want)
+			t.Errorf("with a limit of %d bytes and a log of %d: %+v, want %s", most, lengths[3], faults, want)
 		}
 	}
 }

@@ -149,7 +149,7 @@ func TestPythonVerifiesInPlace(t *testing.T) {
 func TestPythonStatesTheLimitations(t *testing.T) {
 	for _, sentence := range schema.Limitations() {
 		if ascii := strings.ReplaceAll(sentence, "—", " - "); !bytes.Contains(verifier, []byte(ascii)) {
-			t.Errorf("verify.py does not say %q", ascii)
+			t.Errorf("verify.py does not print %q", ascii)
 		}
 	}
 }
@@ -239,7 +239,7 @@ func TestGoAndPythonAgree(t *testing.T) {
 		}
 	}
 	if whole == 0 || whole == len(verdicts) {
-		t.Errorf("%d of %d bundles whole: the damage does not vary", whole, len(verdicts))
+		t.Errorf("%d of %d bundles are intact: the damage does not vary", whole, len(verdicts))
 	}
 }
 

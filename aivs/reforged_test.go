@@ -146,7 +146,7 @@ func TestReforgedBundles(t *testing.T) {
 	}
 	for i, line := range judgeAll(t, place, len(cases)) {
 		if strings.HasPrefix(line, "0") != cases[i].passes {
-			t.Errorf("case %d, %s: verify.py says %s", i, cases[i].replacement, line)
+			t.Errorf("case %d, %s: verify.py reports %s", i, cases[i].replacement, line)
 		}
 	}
 }

@@ -142,7 +142,7 @@ func TestTwoVerifiersOneAnswer(t *testing.T) {
 			want = attestationFile
 		}
 		if strings.HasPrefix(line, "0 ") != (want == "") || want != "" && !strings.Contains(line, "FAIL  "+want) {
-			t.Errorf("%s: verify.py says %s, want %s", names[i], line, want)
+			t.Errorf("%s: verify.py reports %s, want %s", names[i], line, want)
 		}
 	}
 }
@@ -176,18 +176,18 @@ func TestKeysOfSmallOrderAreRefused(t *testing.T) {
 			t.Errorf("%s: %+v", key, report.Faults)
 		}
 		if _, err := ParseKey(key); err == nil {
-			t.Errorf("%s can be pinned", key)
+			t.Errorf("%s is accepted as a pinned key", key)
 		}
 		unpackInto(t, filepath.Join(place, fmt.Sprintf("%02d", i)), content)
 	}
 	for i, line := range judgeAll(t, place, len(encodings)) {
 		if !strings.Contains(line, "FAIL  public_key.pem: a key of small order") {
-			t.Errorf("%s: verify.py says %s", encodings[i], line)
+			t.Errorf("%s: verify.py reports %s", encodings[i], line)
 		}
 	}
 	good := publicOf(testKey("k"))
 	if SmallOrder(good) || SmallOrder(nil) {
-		t.Error("a good key is called one of small order")
+		t.Error("a valid key counts as one of small order")
 	}
 	if passed, output := python(t, place, "--key", encodings[2]); passed || !strings.Contains(output, "--key: want") {
 		t.Errorf("pinned: %s", output)

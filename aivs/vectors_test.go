@@ -129,10 +129,10 @@ func TestVectorsTampered(t *testing.T) {
 	pinned := judgeAll(t, root, len(table), "--key", hex.EncodeToString(clean))
 	for i, line := range table {
 		if passed := strings.HasPrefix(strict[i], "0 "); passed != (line[3] == "pass") {
-			t.Errorf("%s %s: verify.py says %s", line[1], line[2], strict[i])
+			t.Errorf("%s %s: verify.py reports %s", line[1], line[2], strict[i])
 		}
 		if passed := strings.HasPrefix(pinned[i], "0 "); passed != (line[4] == "pass") {
-			t.Errorf("%s %s: verify.py --key says %s", line[1], line[2], pinned[i])
+			t.Errorf("%s %s: verify.py --key reports %s", line[1], line[2], pinned[i])
 		}
 	}
 }

@@ -79,7 +79,7 @@ func Verify(r io.Reader, options Options) (*Report, error) {
 	}
 	v.report.SHA256 = hex.EncodeToString(digest.Sum(nil))
 	report := v.conclude()
-	if !canSeek || !v.changed || !v.tracesAsSealed() {
+	if !canSeek || !v.changed {
 		return report, nil
 	}
 	located, err := v.locate(seeker, start)

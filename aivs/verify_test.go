@@ -19,7 +19,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("%+v became %+v", mine, got)
 	}
 	if got := (limits{}).orDefault(); got != defaultLimits {
-		t.Errorf("nothing became %+v", got)
+		t.Errorf("unset limits became %+v", got)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestDisagreeingFileLeadsToTheRow(t *testing.T) {
 	for _, file := range []string{manifestFile, signatureName} { // the file that the forger updates
 		forged := withFile(t, changed, file, func(text []byte) []byte { return bytes.ReplaceAll(text, []byte(before), []byte(after)) })
 		if faults := judge(t, forged, Options{}).Faults; len(faults) == 0 || faults[0].Where != "row 3" {
-			t.Errorf("%s brought up to date: %+v", file, faults)
+			t.Errorf("%s with the current verify.py: %+v", file, faults)
 		}
 	}
 }
@@ -254,7 +254,7 @@ func TestSignerDecides(t *testing.T) {
 	for _, refusal := range []error{nil, ended} {
 		signer := func(asked ed25519.PublicKey, at time.Time) error {
 			if !asked.Equal(publicOf(key)) || at.Unix() != in.ExportedAt {
-				t.Errorf("asked about %x at %s", asked, at)
+				t.Errorf("Signer was called with %x and %s", asked, at)
 			}
 			return refusal
 		}

@@ -28,7 +28,7 @@ func bothSay(t *testing.T, bundle []byte, arguments ...string) string {
 	_, output := python(t, unpack(t, bundle), arguments...)
 	inGo, inPython := conclusionOf(text.String()), conclusionOf(output)
 	if inGo != inPython || inGo == "" {
-		t.Errorf("Go says\n%s\nPython says\n%s\nin\n%s", inGo, inPython, output)
+		t.Errorf("Go reports\n%s\nPython reports\n%s\nof\n%s", inGo, inPython, output)
 	}
 	return inGo
 }

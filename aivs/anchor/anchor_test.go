@@ -146,11 +146,11 @@ func TestEveryLeafIsProven(t *testing.T) {
 			t.Errorf("leaf %d: %+v, %v", i, c, err)
 		}
 		if _, err := proof.Verify(l.leaves[(i+1)%size], l.key); err == nil {
-			t.Errorf("leaf %d: the proof is one for another leaf as well", i)
+			t.Errorf("leaf %d: the proof also verifies another leaf", i)
 		}
 	}
 	if text := string(grown(t, 1).prove(t, 0, 1).Text()); !strings.HasPrefix(text, "c2sp.org/tlog-proof@v1\nindex 0\n\nexample.org/bundles\n1\n") {
-		t.Errorf("the proof of an only leaf: %q", text)
+		t.Errorf("the proof of the only leaf: %q", text)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestProofForms(t *testing.T) {
 	if proof, err := anchor.ParseProof([]byte(cosigned)); err != nil {
 		t.Errorf("a witness: %v", err)
 	} else if _, err := proof.Verify(l.leaves[2], l.key); err != nil {
-		t.Errorf("a witness that nobody knows: %v", err)
+		t.Errorf("an unknown witness: %v", err)
 	}
 	for name, text := range map[string]string{
 		"nothing": "", "other type": strings.Replace(good, "@v1", "@v2", 1), "leading zero": strings.Replace(good, "index 2", "index 02", 1),
@@ -301,7 +301,7 @@ func TestCheckpointsOfOthersAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := anchor.OpenCheckpoint(signed, key); err == nil {
-		t.Error("another key")
+		t.Error("another key is accepted")
 	}
 	misnamed := anchor.Checkpoint{Origin: "example.org/other", Size: 3}
 	text, err := misnamed.Sign(l.signer)
@@ -322,10 +322,10 @@ func TestCheckpointsOfOthersAreRefused(t *testing.T) {
 	}
 	for _, name := range []string{"", "two words", "a+b"} {
 		if _, err := anchor.NewSigner(name, logKey); err == nil {
-			t.Errorf("a log may be called %q", name)
+			t.Errorf("the log's name %q is accepted", name)
 		}
 		if vkey, err := anchor.VerifierKey(name, logKey.Public().(ed25519.PublicKey)); err == nil {
-			t.Errorf("a log may be known by %q", vkey)
+			t.Errorf("the log's key %q is accepted", vkey)
 		}
 	}
 }
@@ -387,7 +387,7 @@ func FuzzParseProof(f *testing.F) {
 			return
 		}
 		if _, err := proof.Verify([]byte("no leaf"), l.key); err == nil {
-			t.Errorf("%q proves anything", text)
+			t.Errorf("%q proves text that is no leaf", text)
 		}
 	})
 }

@@ -95,7 +95,7 @@ func TestTimestampBitsCount(t *testing.T) {
 		changed := bytes.Clone(reply)
 		changed[i] ^= 1
 		if other, err := anchor.VerifyTimestamp(changed, signature, roots, nil); err == nil && !other.Equal(at) {
-			t.Errorf("byte %d: another time, %s for %s", i, other, at)
+			t.Errorf("byte %d changed the time: %s, want %s", i, other, at)
 		}
 	}
 }
@@ -168,7 +168,7 @@ func FuzzVerifyTimestamp(f *testing.F) {
 	f.Add(reply)
 	f.Fuzz(func(t *testing.T, reply []byte) {
 		if at, err := anchor.VerifyTimestamp(reply, []byte("another signature"), roots, nil); err == nil {
-			t.Errorf("something that was never stamped: %s", at)
+			t.Errorf("the stamp %s is accepted for another signature", at)
 		}
 	})
 }
@@ -197,6 +197,6 @@ func TestStampTime(t *testing.T) {
 		}
 	}
 	if err := anchor.CheckStampTime(exported, time.Time{}, time.Time{}); err != nil {
-		t.Errorf("a bundle that names no time: %v", err)
+		t.Errorf("a bundle without a time: %v", err)
 	}
 }

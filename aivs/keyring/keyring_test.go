@@ -126,7 +126,7 @@ func TestAddNeedsTheKeyBefore(t *testing.T) {
 	for _, previous := range []ed25519.PrivateKey{nil, private(1), private(9)} {
 		_, err := r.Add(keyring.Addition{Purpose: keyring.Session, Key: private(3), Previous: previous, IssuedAt: day(30), NotBefore: day(30), Retire: day(30)})
 		if err == nil || !strings.Contains(err.Error(), "must sign") {
-			t.Errorf("handed over by %v: %v", previous, err)
+			t.Errorf("added with the previous key %v: %v", previous, err)
 		}
 	}
 	if _, err := r.Add(keyring.Addition{Purpose: keyring.Session, Previous: private(2), IssuedAt: day(30), NotBefore: day(30)}); err == nil {
@@ -357,7 +357,7 @@ func TestAdoptedKey(t *testing.T) {
 		t.Error(err)
 	}
 	if bytes.Contains(r.Text(), []byte("not_before")) {
-		t.Errorf("a time that nobody knows: %s", r.Text())
+		t.Errorf("an unknown time: %s", r.Text())
 	}
 }
 

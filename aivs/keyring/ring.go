@@ -188,3 +188,107 @@ func (r *Ring) Find(public ed25519.PublicKey) (Key, bool) {
 
 // Text returns the complete keys.jsonl.
 func (r *Ring) Text() []byte { return bytes.Clone(r.text) }
+
+// Reasons why a key is not accepted. Every error of Accept wraps one of them.
+var (
+	ErrUnreached = errors.New("no pinned key leads to it")
+	ErrPurpose   = errors.New("it has another purpose")
+	ErrEarly     = errors.New("it was not valid yet")
+	ErrLate      = errors.New("it was no longer valid")
+)
+
+// Accept returns nil if a key may have signed something dated at, for a reader who trusts the
+// pinned keys. One of the pinned keys must be on the list with the purpose. By the rules of a Ring
+// it then vouches for all keys of that purpose, and for no others: its own line lists the older
+// ones, and the line of each newer one is signed by the key before it.
+func (r *Ring) Accept(pins []ed25519.PublicKey, key ed25519.PublicKey, purpose Purpose, at time.Time) error {
+	err := fmt.Errorf("%w: none of the pinned keys is on the key list", ErrUnreached)
+	for _, pin := range pins {
+		k := r.last.find(pin)
+		if k == nil {
+			continue
+		}
+		if k.Purpose == purpose {
+			err = nil
+			break
+		}
+		err = fmt.Errorf("%w: the pinned key %s is a %s key, not a %s key", ErrPurpose, k.KeyID, k.Purpose, purpose)
+	}
+	if err != nil {
+		return err
+	}
+	k := r.last.find(key)
+	switch {
+	case k == nil:
+		return fmt.Errorf("%w: key %s is not on the key list", ErrUnreached, aivs.KeyID(key))
+	case k.Purpose != purpose:
+		return fmt.Errorf("%w: key %s is a %s key, not a %s key", ErrPurpose, k.KeyID, k.Purpose, purpose)
+	}
+	return k.ValidAt(at)
+}
+
+// ValidAt returns nil if the given time is within the key's period, otherwise ErrEarly or
+// ErrLate.
+func (k *Key) ValidAt(at time.Time) error {
+	switch {
+	case at.Before(k.NotBefore):
+		return fmt.Errorf("%w: %s is valid from %s, but this is dated %s", ErrEarly, k.describe(), text(k.NotBefore), text(at))
+	case !k.NotAfter.IsZero() && at.After(k.NotAfter):
+		return fmt.Errorf("%w: %s was valid until %s, but this is dated %s", ErrLate, k.describe(), text(k.NotAfter), text(at))
+	}
+	return nil
+}
+
+func text(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// Addition describes a key to add to a ring. Times are truncated to the second.
+type Addition struct {
+	Purpose   Purpose
+	Key       ed25519.PrivateKey
+	Previous  ed25519.PrivateKey // the purpose's current key; nil for the first
+	IssuedAt  time.Time
+	NotBefore time.Time // zero only for the first key of a purpose, which was in use before
+	NotAfter  time.Time // zero: no end
+	Retire    time.Time // the end of the key before, unless that key has an earlier end
+}
+
+// Add returns a ring with one more key. The receiver does not change.
+func (r *Ring) Add(a Addition) (*Ring, error) {
+	if len(a.Key) != ed25519.PrivateKeySize {
+		return nil, errors.New("add a key: no key")
+	}
+	added := newKey(a.Key.Public().(ed25519.PublicKey), a.Purpose)
+	added.NotBefore, added.NotAfter = second(a.NotBefore), second(a.NotAfter)
+	next := List{Type: listType, Version: r.last.Version + 1, IssuedAt: second(a.IssuedAt), Keys: slices.Clone(r.last.Keys)}
+	var signers []ed25519.PrivateKey
+	if before := next.current(a.Purpose); before != nil {
+		if len(a.Previous) != ed25519.PrivateKeySize || aivs.KeyID(a.Previous.Public().(ed25519.PublicKey)) != before.KeyID {
+			return nil, fmt.Errorf("add a key: %s must sign the line, but no key or another one was given", before.describe())
+		}
+		end := second(a.Retire)
+		if end.Before(before.NotBefore) { // a key never ends before its beginning
+			end = before.NotBefore
+		}
+		if before.NotAfter.IsZero() || end.Before(before.NotAfter) {
+			before.NotAfter = end
+		}
+		signers = append(signers, a.Previous)
+	}
+	next.Keys = append(next.Keys, added)
+	for _, key := range append(signers, a.Key) {
+		if err := next.sign(key); err != nil {
+			return nil, fmt.Errorf("add a key: %w", err)
+		}
+	}
+	line, err := next.line()
+	if err != nil {
+		return nil, fmt.Errorf("add a key: %w", err)
+	}
+	grown, err := Parse(slices.Concat(r.text, line)) // the checks that every reader makes
+	if err != nil {
+		return nil, fmt.Errorf("add a key: %w", err)
+	}
+	return grown, nil
+}
+
+func second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }

@@ -55,14 +55,14 @@ func TestPayloadIsTheDrafts(t *testing.T) {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	if p.Verify(public()) != micro.Pass {
-		t.Error("its own signature does not verify")
+		t.Error("the proof's own signature does not verify")
 	}
 }
 
 func TestPublishedExample(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "conformance", "aivs", "aivs-spec-examples", "aivs-micro.json"))
 	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("../shared/conformance is not there: the published example is not read")
+		t.Skip("../shared/conformance is missing: the published example is not tested")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestTXT(t *testing.T) {
 	}
 	p.URL += ";x"
 	if _, err := p.TXT(); err == nil {
-		t.Error("a ; went into the record")
+		t.Error("a record contains a ;")
 	}
 }
 

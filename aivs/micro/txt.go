@@ -98,7 +98,7 @@ func zoneString(text string) (part, rest string, err error) {
 		switch {
 		case c == '"':
 			return string(b), text[i+1:], nil
-		case c == '\\' && isCode(text[i+1:]):
+		case c == '\\' && len(text) >= i+4 && strings.Trim(text[i+1:i+4], "0123456789") == "": // a byte's code
 			code, err := strconv.ParseUint(text[i+1:i+4], 10, 8)
 			if err != nil {
 				return "", "", fmt.Errorf("no byte has the code \\%s", text[i+1:i+4])
@@ -113,11 +113,6 @@ func zoneString(text string) (part, rest string, err error) {
 		}
 	}
 	return "", "", errors.New("it has no closing quotation mark")
-}
-
-// isCode reports whether a text begins with the three digits of an escaped byte.
-func isCode(text string) bool {
-	return len(text) >= 3 && strings.Trim(text[:3], "0123456789") == ""
 }
 
 // ParseTXT reads a proof from the character-strings of a DNS TXT record.

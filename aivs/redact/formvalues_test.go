@@ -46,7 +46,7 @@ func TestFormsHideTheirValues(t *testing.T) {
 			t.Errorf("%s:\n%s became\n%s (%+v), want\n%s", c.says, c.text, got, count, c.want)
 		}
 		if again, count := c.rules.Text(got); again != got || count != (Count{}) {
-			t.Errorf("%s: again, %s became %s (%+v)", c.says, got, again, count)
+			t.Errorf("%s: redacted again, %s became %s (%+v)", c.says, got, again, count)
 		}
 	}
 }

@@ -191,7 +191,7 @@ func TestMayApplyMissesNothing(t *testing.T) {
 func TestMayApplyFindsWholeWords(t *testing.T) {
 	for _, text := range []string{"a passage, by an author", "the second API", "tok, cred, bear", `{"secured":"tokyo"}`, "passwor", "authorisation"} {
 		if NoRules.mayApply([]byte(text)) {
-			t.Errorf("%q may hold a word", text)
+			t.Errorf("mayApply(%q) is true, but none of the words matches", text)
 		}
 	}
 }

@@ -100,7 +100,7 @@ func TestOptionalRules(t *testing.T) {
 				t.Errorf("%s, of %d rules:\n%s became\n%s (%+v), want\n%s, error %v", nameOfRule(c.rule), rules, raw, got, count, want, err)
 			}
 			if again, count, err := rules.Record(got); err != nil || count != (Count{}) || string(again) != string(got) {
-				t.Errorf("%s: again, %s became %s (%+v), %v", nameOfRule(c.rule), got, again, count, err)
+				t.Errorf("%s: redacted again, %s became %s (%+v), %v", nameOfRule(c.rule), got, again, count, err)
 			}
 		}
 		if got, count, err := NoRules.Record([]byte(raw)); err != nil || string(got) != raw || count != (Count{}) {
@@ -215,7 +215,7 @@ func checkIdempotent(t rapid.TB, raw []byte) {
 	for _, redact := range []func([]byte) ([]byte, Count, error){AllRules.Inputs, AllRules.Record} {
 		out, count, err := redact(raw)
 		if err != nil || !jsontext.Value(out).IsValid(jsontext.AllowDuplicateNames(true)) {
-			t.Fatalf("%s became %s, which is no JSON: %v", raw, out, err)
+			t.Fatalf("%s became %s, which is not JSON: %v", raw, out, err)
 		}
 		again, more, err := redact(out)
 		if err != nil || more != (Count{}) || string(again) != string(out) {
@@ -258,7 +258,7 @@ func corpus(t testing.TB) (lines [][]byte) {
 	t.Helper()
 	file, err := os.Open(filepath.Join("..", "..", "..", "shared", "corpus", "traces.jsonl.gz"))
 	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("../shared/corpus is not there: the recorded traces are not read")
+		t.Skip("../shared/corpus is missing: the recorded traces are not tested")
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -152,7 +152,7 @@ func TestCutOutputs(t *testing.T) {
 	for end := 1; end < len(whole); end++ {
 		cut := strings.ToValidUTF8(whole[:end], "")
 		if !IsCut(cut) {
-			t.Fatalf("%s is not taken for cut off", cut)
+			t.Fatalf("%s does not count as truncated", cut)
 		}
 		for _, limit := range []int{0, LeastOutputLimit, 27, 28, 40} {
 			got, count := AllRules.CutOutputs(cut, limit)
@@ -169,11 +169,11 @@ func TestCutOutputs(t *testing.T) {
 		}
 	}
 	if !IsCut(`{"a":"b... [truncated 12 chars]`) || !IsCut("text... [truncated 12 chars]") {
-		t.Error("the mark of the draft's generator is not seen")
+		t.Error("the truncation mark of the draft's generator is not recognised")
 	}
 	for _, text := range []string{whole, "text", `{"a":1}}`, `{"a" 1`, `1`} {
 		if IsCut(text) {
-			t.Errorf("%s is taken for cut off", text)
+			t.Errorf("%s counts as truncated", text)
 		}
 	}
 }
