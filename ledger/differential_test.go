@@ -50,7 +50,7 @@ func inGo(first, second []byte) string {
 // at random. Both verifiers must name the same entry for the same reason.
 func TestGoAndPythonFindTheSameFault(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("there is no python3 here")
+		t.Skip("python3 is not installed")
 	}
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "verify_ledger.py"), ledger.Python)
@@ -73,7 +73,7 @@ func TestGoAndPythonFindTheSameFault(t *testing.T) {
 		ledger.FaultContinuation: elsewhere,
 	} {
 		if verdict := judge(first, damaged, kind); !strings.HasSuffix(verdict, ": "+kind) {
-			t.Errorf("damage of kind %s gave the verdict %q", kind, verdict)
+			t.Errorf("a fault of kind %s gave the verdict %q", kind, verdict)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -94,7 +94,7 @@ func TestGoAndPythonFindTheSameFault(t *testing.T) {
 	got := strings.Split(strings.TrimSpace(string(out)), "\n")
 	for i := range want {
 		if got[i] != want[i] {
-			t.Errorf("%s: Python says %q, Go says %q", damages[i], got[i], want[i])
+			t.Errorf("%s: Python reports %q, Go reports %q", damages[i], got[i], want[i])
 		}
 	}
 }

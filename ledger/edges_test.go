@@ -58,7 +58,7 @@ func TestLinesAtTheLimits(t *testing.T) {
 	_, err = validate(append(file, bytes.Repeat([]byte("x"), ledger.MaxLineBytes+1)...), nil)
 	var fault *ledger.Fault
 	if !errors.As(err, &fault) || fault.Kind != ledger.FaultForm || fault.Line != 5 || !strings.Contains(fault.Message, "a line of more than") {
-		t.Errorf("a line that is too long: %v", err)
+		t.Errorf("a line beyond the limit: %v", err)
 	}
 	for text, line := range map[string]int{"": 1, "\n": 1} {
 		if _, err := validate([]byte(text), nil); !errors.As(err, &fault) || fault.Kind != ledger.FaultForm || fault.Line != line {

@@ -52,7 +52,7 @@ func published(t *testing.T) (vectors []struct {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "shared", "conformance", "integrity", "rfc_integrity_chain.json"))
 	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("../shared/conformance is not there: the published vectors are not run")
+		t.Skip("../shared/conformance is missing: the published vectors are not tested")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +206,7 @@ func TestAnyChangedByteIsRefusedOrMeansTheSame(t *testing.T) {
 			// A changed byte without a change of meaning (white space, 1.5 as 1.50) may pass;
 			// then the chain must end the same.
 			if got, err := validate(changed, nil); err == nil && (got.Last != whole.Last || got.Entries != whole.Entries) {
-				t.Fatalf("byte %d as %q: accepted as another ledger", i, b)
+				t.Fatalf("byte %d changed to %q: accepted as another ledger", i, b)
 			}
 		}
 	}
@@ -260,7 +260,7 @@ func TestRotationIsDue(t *testing.T) {
 func TestAppendRefuses(t *testing.T) {
 	var chain ledger.Chain
 	if _, err := chain.Append(ledger.Claim, []byte("{}")); err == nil || !strings.Contains(err.Error(), "GENESIS") {
-		t.Errorf("a claim as entry 0: %v", err)
+		t.Errorf("a CLAIM as entry 0: %v", err)
 	}
 	if _, err := chain.Append(ledger.Genesis, []byte("{}")); err != nil {
 		t.Fatal(err)

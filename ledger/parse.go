@@ -65,8 +65,9 @@ func parse(line []byte) (e *Entry, data jsontext.Value, err error) {
 		return nil, nil, errors.New("hash is missing")
 	}
 	e = &Entry{}
-	if e.Seq, err = parseSeq(string(members.Seq)); err != nil {
-		return nil, nil, err
+	seq := string(members.Seq)
+	if e.Seq, err = strconv.ParseUint(seq, 10, 64); err != nil || e.Seq > maxSeq || strings.HasPrefix(seq, "0") && seq != "0" {
+		return nil, nil, fmt.Errorf("seq %s is not a whole number from 0", clip(seq))
 	}
 	if e.Type, err = ParseType(unquote(members.Type)); err != nil {
 		return nil, nil, err
@@ -82,14 +83,6 @@ func parse(line []byte) (e *Entry, data jsontext.Value, err error) {
 
 // maxSeq is the highest number that every reader of JSON represents exactly.
 const maxSeq = 1<<53 - 1
-
-func parseSeq(text string) (uint64, error) {
-	seq, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || seq > maxSeq || strings.HasPrefix(text, "0") && text != "0" {
-		return 0, fmt.Errorf("seq %s is not a whole number from 0", clip(text))
-	}
-	return seq, nil
-}
 
 // unquote returns the text of a JSON string, "" for any other value.
 func unquote(value jsontext.Value) string {

@@ -89,7 +89,7 @@ func TestNumbersAreWrittenAsHashed(t *testing.T) {
 		write(t, path, file)
 		args, texts, want = append(args, path), append(texts, text), append(want, verdict)
 		if _, err := ledger.Validate(bytes.NewReader(file), nil); (err == nil) != (verdict == "whole") || err != nil && !strings.HasPrefix(err.Error(), verdict) {
-			t.Errorf("%s: Go says %v, want %s", text, err, verdict)
+			t.Errorf("%s: Go reports %v, want %s", text, err, verdict)
 		}
 	}
 	for form, others := range map[string][]string{
@@ -110,7 +110,7 @@ func TestNumbersAreWrittenAsHashed(t *testing.T) {
 			judge(other, changed, "seq 1 (line 2): form: ")
 			entry, err := ledger.ParseEntry(bytes.Split(changed, []byte("\n"))[1])
 			if err != nil || string(entry.Data) != `{"n":`+form+`}` {
-				t.Errorf("%s as an entry by itself: %v, error %v", other, entry, err)
+				t.Errorf("%s as the only entry: %v, error %v", other, entry, err)
 			}
 		}
 	}
@@ -120,7 +120,7 @@ func TestNumbersAreWrittenAsHashed(t *testing.T) {
 	}
 	for i, said := range strings.Split(strings.TrimSpace(string(out)), "\n") {
 		if !strings.HasPrefix(said, want[i]) {
-			t.Errorf("%s: Python says %s, want %s", texts[i], said, want[i])
+			t.Errorf("%s: Python reports %s, want %s", texts[i], said, want[i])
 		}
 	}
 }

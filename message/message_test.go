@@ -135,7 +135,7 @@ func TestToolResult(t *testing.T) {
 		"result": sign("read_file", 7, `{"b":1,"a":"y"}`),
 	} {
 		if other == mac {
-			t.Errorf("%s changed, and the MAC is the same", name)
+			t.Errorf("the MAC does not depend on %s", name)
 		}
 	}
 	for _, bad := range []message.ToolResult{{"a|b", 1, []byte("1")}, {"", 1, []byte("1")}, {"a", 1, []byte("{")}, {"a", 1, []byte(`{"x":1,"x":2}`)}, {"a", 1, nil},
@@ -440,7 +440,7 @@ func TestRecordRoundTrip(t *testing.T) {
 		t.Errorf("%s became %+v, error %v", text, got, err)
 	}
 	if err := json.Unmarshal([]byte(`{"intents":["fly"]}`), &got); err == nil {
-		t.Error("an unknown class is read")
+		t.Error("an unknown class is accepted")
 	}
 }
 

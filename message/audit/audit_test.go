@@ -165,10 +165,10 @@ func TestThreats(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 		if s.policy.Mode = message.Warn; strings.Join(s.examine(t), " ") != c.want {
-			t.Errorf("%s: mode warn finds something else", name)
+			t.Errorf("%s: mode warn has other findings", name)
 		}
 		if s.policy.Mode = message.Off; s.examine(t) != nil {
-			t.Errorf("%s: mode off finds something", name)
+			t.Errorf("%s: there are findings in mode off", name)
 		}
 	}
 }
@@ -228,7 +228,7 @@ func TestReadCitation(t *testing.T) {
 		s.citation["tool_results"].([]object)[i] = object{"seq": i}
 	}
 	if c, err := audit.ReadCitation(s.trace(t)); err != nil || len(c.Results) != audit.MaxResults {
-		t.Errorf("as many results as a trace may cite: %+v, %v", c, err)
+		t.Errorf("the greatest number of results: %+v, %v", c, err)
 	}
 	s.citation = nil
 	if c, err := audit.ReadCitation(s.trace(t)); c != nil || err != nil {
