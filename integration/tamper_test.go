@@ -121,7 +121,7 @@ func TestTamperedSessionsAreHeld(t *testing.T) {
 	if n := s.counts().Bundles; n != 1 {
 		t.Errorf("%d sessions are sealed", n)
 	}
-	s.checkFoundOut()
+	found := s.checkFoundOut()
 
 	for _, tamper := range tampering {
 		s.exec(tamper.undo...)
@@ -133,7 +133,7 @@ func TestTamperedSessionsAreHeld(t *testing.T) {
 	if seen := s.checkAtRest(s.publisher.acked); seen.Traces != len(lines) || seen.Sealed != len(lines) || seen.Bundles != len(sessions) {
 		t.Errorf("seen %+v", seen)
 	}
-	s.checkDamageIsSeen()
+	s.checkDamageIsSeen(found)
 }
 
 // heldSessions returns the sessions that are held now.
@@ -160,8 +160,8 @@ func (s *site) checkReported(session string, changed, foreign []string, missing 
 }
 
 // checkFoundOut requires that the checker also detects the tampering: a checker that
-// misses it would prove nothing in other tests.
-func (s *site) checkFoundOut() {
+// misses it would prove nothing in other tests. It returns what the checker reported.
+func (s *site) checkFoundOut() *recorder {
 	s.t.Helper()
 	checker.AwaitRest(s.t, s.client)
 	recorder := &recorder{TB: s.t}
@@ -177,15 +177,20 @@ func (s *site) checkFoundOut() {
 			s.t.Errorf("the checker does not say: %s", complaint)
 		}
 	}
+	return recorder
 }
 
 // recorder is a testing.TB that records errors instead of reporting them.
 type recorder struct {
 	testing.TB
-	text strings.Builder
+	text    strings.Builder
+	formats []string // of the errors
 }
 
-func (r *recorder) Errorf(format string, args ...any) { fmt.Fprintf(&r.text, format+"\n", args...) }
+func (r *recorder) Errorf(format string, args ...any) {
+	fmt.Fprintf(&r.text, format+"\n", args...)
+	r.formats = append(r.formats, format)
+}
 
 // trace returns a valid trace of agent a.
 func trace(id, session string, second int) []byte {
