@@ -141,9 +141,7 @@ func (s *site) cutFromClients(*rand.Rand) {
 // takeTwoAway kills two nodes of three. Ingest reports it, and continues when they are back.
 func (s *site) takeTwoAway(*rand.Rand) {
 	s.t.Helper()
-	p := &publisher{t: s.t, url: s.publisher.url}
-	p.register(pipelinetest.Card("ac-away", "agent-away"))
-	line := pipelinetest.Trace("tr-away", "agent-away", "ac-away", "s-away", time.Now().UTC().Format(time.RFC3339Nano), "search").Data
+	g := s.guest("away", 1)
 	first := s.nodes.leader(role{stream.Traces, ""})
 	away := s.nodes.twoWith(first)
 	for _, n := range away {
@@ -151,7 +149,7 @@ func (s *site) takeTwoAway(*rand.Rand) {
 	}
 	began := time.Now()
 	pipelinetest.Await(s.t, "ingest to name the reason", func() bool {
-		code, answer := p.request(http.MethodPost, "/v1/traces", "application/x-ndjson", bytes.NewReader(append(line, '\n')))
+		code, answer := g.request(http.MethodPost, "/v1/traces", "application/x-ndjson", bytes.NewReader(append(g.lines[0], '\n')))
 		named := code == http.StatusServiceUnavailable && strings.Contains(string(answer), "the broker is unavailable, ")
 		if named {
 			s.t.Logf("%d %s", code, answer)
@@ -163,12 +161,7 @@ func (s *site) takeTwoAway(*rand.Rand) {
 		s.check(n.start())
 	}
 	s.nodes.awaitCurrent()
-	p.publish([][]byte{line}, nil)
-	p.end("agent-away", "s-away")
-	s.publisher.acknowledged(p.acked...)
-	s.expected.traces++
-	s.expected.points++
-	s.expected.sessions++
+	s.deliverGuest(g)
 }
 
 // twoWith returns a node and one other.

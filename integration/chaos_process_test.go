@@ -1,26 +1,19 @@
 package integration_test
 
 import (
-	"fmt"
 	"math/rand/v2"
-	"syscall"
 	"time"
 )
 
 // processes are the processes of a site.
 var processes = []string{"ingest", "verifier", "drift", "exporter", "broker", "engine"}
 
-// processScenarios are faults of processes: one process is killed repeatedly, random ones
-// are killed, or one is stopped. A stopped broker or engine behaves like a hung one: its
-// connections stay open, and it answers nothing.
+// processScenarios are faults of processes: one process is killed repeatedly, or random ones are.
 func processScenarios() []scenario {
 	lines := 3000 + 300**kills // a kill takes up to three seconds
 	all := []scenario{{name: "kill-any", traces: lines * 2, strike: (*site).killAny}}
 	for _, victim := range processes {
-		all = append(all,
-			scenario{name: "kill-" + victim, traces: lines, strike: func(s *site, r *rand.Rand) { s.killAgain(victim, r) }},
-			scenario{name: "stop-" + victim, traces: 6000, strike: func(s *site, _ *rand.Rand) { s.stop(victim, 30*time.Second) }},
-		)
+		all = append(all, scenario{name: "kill-" + victim, traces: lines, strike: func(s *site, r *rand.Rand) { s.killAgain(victim, r) }})
 	}
 	return all
 }
@@ -86,20 +79,4 @@ func (s *site) named(name string) *service {
 	}
 	s.t.Fatalf("there is no process %q", name)
 	return nil
-}
-
-// stop stops a process with SIGSTOP for a time.
-func (s *site) stop(name string, during time.Duration) {
-	s.t.Helper()
-	pid := 0
-	if server := s.server(name); server != nil {
-		pid = server()
-	} else {
-		pid = s.named(name).cmd.Process.Pid
-	}
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		s.t.Fatal(fmt.Errorf("stop %s: %w", name, err))
-	}
-	time.Sleep(during)
-	s.check(syscall.Kill(pid, syscall.SIGCONT))
 }

@@ -44,6 +44,8 @@ type scenario struct {
 	// random part of the fleet's traces is stored. Until it returns, the fleet publishes
 	// slowly, so the fault affects traces at every moment.
 	strike func(s *site, r *rand.Rand)
+	// then checks what only this fault requires, when the site has no work left. nil: nothing.
+	then func(s *site)
 	// instead replaces the whole scenario and sets its row.
 	instead func(t *testing.T, r *result)
 	// control marks a negative control: a mechanism of the guarantees is disabled, and
@@ -58,6 +60,7 @@ type scenario struct {
 func scenarios() []scenario {
 	return slices.Concat(
 		processScenarios(),
+		stopScenarios(),
 		nodeScenarios(),
 		serverScenarios(),
 		messageScenarios(),
@@ -137,6 +140,9 @@ func (c *scenario) run(t *testing.T, result *result) {
 	}
 	if !c.control {
 		s.compareExpected(result.seen)
+	}
+	if c.then != nil {
+		c.then(s)
 	}
 }
 
@@ -246,6 +252,37 @@ func (s *site) compareExpected(seen checker.Seen) {
 	if got != s.expected || seen.Sealed != s.expected.traces || seen.Unjudged != 0 {
 		s.t.Errorf("seen %+v, expected %+v, each trace sealed", seen, s.expected)
 	}
+}
+
+// guest is an agent outside the fleet, with a publisher of its own and traces of one session.
+type guest struct {
+	publisher
+	agent string
+	lines [][]byte
+}
+
+// guest registers the card of a guest with so many traces.
+func (s *site) guest(agent string, traces int) *guest {
+	s.t.Helper()
+	g := &guest{publisher: publisher{t: s.t, url: s.publisher.url}, agent: agent}
+	g.register(pipelinetest.Card("ac-"+agent, agent))
+	began := time.Now().UTC().Add(-time.Duration(traces) * time.Millisecond)
+	for i := range traces {
+		at := began.Add(time.Duration(i) * time.Millisecond).Format(time.RFC3339Nano)
+		g.lines = append(g.lines, pipelinetest.Trace(fmt.Sprintf("tr-%s-%d", agent, i), agent, "ac-"+agent, "s-"+agent, at, "search").Data)
+	}
+	return g
+}
+
+// deliverGuest publishes a guest's traces and ends its session.
+func (s *site) deliverGuest(g *guest) {
+	s.t.Helper()
+	g.publish(g.lines, nil)
+	g.end(g.agent, "s-"+g.agent)
+	s.publisher.acknowledged(g.acked...)
+	s.expected.traces += len(g.lines)
+	s.expected.points += len(g.lines)
+	s.expected.sessions++
 }
 
 // result is a row of the table of results.

@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -17,9 +18,10 @@ import (
 // publisher is a simple client: it repeats every request that got no answer, or 503,
 // unchanged.
 type publisher struct {
-	t     testing.TB
-	url   string
-	token string
+	t      testing.TB
+	url    string
+	token  string
+	client *http.Client // nil: http.DefaultClient, which waits for an answer without limit
 
 	mu    sync.Mutex
 	acked []schema.Digest // digests of the acknowledged records
@@ -141,7 +143,7 @@ func (p *publisher) request(method, path, mediaType string, body io.Reader) (cod
 	if p.token != "" {
 		request.Header.Set("Authorization", "Bearer "+p.token)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := cmp.Or(p.client, http.DefaultClient).Do(request)
 	if err != nil {
 		return 0, nil
 	}
