@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/plumbline/plumbline/broker"
+	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
@@ -41,15 +42,7 @@ func start(t *testing.T, cfg broker.Config) *broker.Broker {
 
 func connect(t *testing.T, b *broker.Broker) *stream.Client {
 	t.Helper()
-	client, err := stream.Connect(t.Context(), stream.Config{URL: b.URL(), MonitorURL: b.MonitorURL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	client := brokertest.Connect(t, stream.Config{URL: b.URL(), MonitorURL: b.MonitorURL()})
 	if err := client.EnsureTopology(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +119,7 @@ func TestSecondBrokerIsRefused(t *testing.T) {
 	start(t, broker.Config{DataDir: dir})
 	_, err := broker.Start(t.Context(), broker.Config{DataDir: dir})
 	if !errors.Is(err, broker.ErrInUse) || !strings.Contains(err.Error(), dir) {
-		t.Errorf("the second one: %v", err)
+		t.Errorf("the second broker: %v", err)
 	}
 }
 
@@ -136,7 +129,7 @@ func TestPasswordIsRequired(t *testing.T) {
 	for _, url := range []string{"nats://" + address, "nats://plumbline:wrong@" + address} {
 		client, err := stream.Connect(t.Context(), stream.Config{URL: url})
 		if err == nil {
-			t.Errorf("%s lets anybody in", url)
+			t.Errorf("%s accepts any client", url)
 			err = client.Close()
 		}
 		if err == nil || strings.Contains(err.Error(), "wrong") {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/broker"
+	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/pipeline/durable/durabletest"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
@@ -59,7 +60,7 @@ func (p *publisher) until(t *testing.T, taken bool) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("after %d of %d records the broker never came to this: taken %v", len(p.taken), p.sent, taken)
+			t.Fatalf("after %d of %d records: the broker never reached the state with taken %v", len(p.taken), p.sent, taken)
 		}
 	}
 }
@@ -125,15 +126,7 @@ func canceled() context.Context {
 func newPublisher(t *testing.T, b *broker.Broker) (*stream.Client, *publisher) {
 	t.Helper()
 	connect(t, b)
-	client, err := stream.Connect(t.Context(), stream.Config{URL: b.URL(), Timeout: time.Second}) // the time that a refusal takes
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	client := brokertest.Connect(t, stream.Config{URL: b.URL(), Timeout: time.Second}) // the time that a refusal takes
 	p := &publisher{Committer: client.NewCommitter(stream.CommitConfig{})}
 	t.Cleanup(p.Close)
 	return client, p

@@ -45,7 +45,7 @@ func (l *lines) await(t *testing.T, word string, times int) {
 		select {
 		case <-l.written:
 		case <-t.Context().Done():
-			t.Fatalf("the log has not %q %d times:\n%s", word, times, text)
+			t.Fatalf("the log does not contain %q %d times:\n%s", word, times, text)
 		}
 	}
 }

@@ -152,7 +152,7 @@ func TestPasswords(t *testing.T) {
 	} {
 		if conn, err := nats.Connect("nats://"+s.address, options...); err == nil {
 			conn.Close()
-			t.Errorf("%s: the server lets it in", name)
+			t.Errorf("%s: the server accepts it", name)
 		}
 	}
 }

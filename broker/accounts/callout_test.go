@@ -48,7 +48,7 @@ func TestAuthCallout(t *testing.T) {
 	for _, token := range []string{"", "another"} {
 		if conn, err := nats.Connect("nats://"+s.address, nats.Token(token)); err == nil {
 			conn.Close()
-			t.Errorf("token %q: the server lets it in", token)
+			t.Errorf("token %q: the server accepts it", token)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func TestHeadersOfAgents(t *testing.T) {
 	if _, err := publish(t, a, "a", nats.Header{
 		"Nats-Expected-Last-Sequence": {strconv.FormatUint(stored, 10)}, "Nats-Expected-Stream": {stream.Traces},
 	}); err != nil {
-		t.Errorf("what is expected is so: %v", err)
+		t.Errorf("a true expectation is refused: %v", err)
 	}
 	stored++
 	neighbour("what is so")

@@ -2,6 +2,7 @@ package brokertest
 
 import (
 	"bytes"
+	"io"
 	"net"
 	"net/url"
 	"sync"
@@ -10,7 +11,7 @@ import (
 
 // Wire is a proxy between one client and a broker. A frozen wire makes the client look like a
 // stopped process; a cut wire makes it look like a process that was killed or has lost its
-// network; an expelled client takes itself for one that violated the protocol.
+// network; an expelled client is told that it violated the protocol.
 type Wire struct {
 	t        testing.TB
 	broker   *url.URL
@@ -21,6 +22,7 @@ type Wire struct {
 	mu     sync.Mutex
 	cut    bool
 	expels bool
+	pass   func(client io.Reader, server io.Writer) // nil: what the client sends is copied
 	ends   []net.Conn
 }
 
@@ -66,6 +68,13 @@ func (w *Wire) Cut() {
 	w.closeEnds()
 }
 
+// Forward makes forward pass on what the client sends over later connections.
+func (w *Wire) Forward(forward func(client io.Reader, server io.Writer)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pass = forward
+}
+
 func (w *Wire) closeEnds() {
 	for _, end := range w.ends {
 		_ = end.Close()
@@ -73,8 +82,8 @@ func (w *Wire) closeEnds() {
 	w.ends = nil
 }
 
-// Expel closes the client's connections, and answers every new one with an error that ends it for
-// good. A real broker does so only if the client violates the protocol.
+// Expel closes the client's connections, and answers every new one with an error that ends it
+// permanently. A real broker does so only if the client violates the protocol.
 func (w *Wire) Expel() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,8 +121,15 @@ func (w *Wire) connect(client net.Conn) {
 		return
 	}
 	w.ends = append(w.ends, client, server)
-	expels := w.expels
-	w.running.Go(func() { w.relay(client, server, false) })
+	pass, expels := w.pass, w.expels
+	w.running.Go(func() {
+		if pass == nil {
+			w.relay(client, server, false)
+			return
+		}
+		defer func() { _, _ = client.Close(), server.Close() }()
+		pass(client, server)
+	})
 	w.running.Go(func() { w.relay(server, client, expels) })
 }
 

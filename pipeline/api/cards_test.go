@@ -9,6 +9,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/config"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest/requests"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/wire"
@@ -16,12 +17,7 @@ import (
 )
 
 // card returns a valid card.
-func card(agent, id string) string {
-	return fmt.Sprintf(`{"aap_version":"0.1.0","card_id":%q,"agent_id":%q,"issued_at":"2026-01-01T00:00:00Z",`+
-		`"principal":{"type":"human","relationship":"delegated_authority"},"values":{"declared":["honesty"]},`+
-		`"autonomy_envelope":{"bounded_actions":["search"],"escalation_triggers":[]},`+
-		`"audit_commitment":{"trace_format":"ap-trace-v1","retention_days":90,"queryable":false}}`, id, agent)
-}
+func card(agent, id string) string { return requests.Card(agent, id) }
 
 func (r *rig) putCard(id, text string, headers ...string) reply {
 	r.t.Helper()
@@ -50,7 +46,7 @@ func TestCardIsRegisteredOnce(t *testing.T) {
 		if other.code != http.StatusConflict || other.problem(t).Word != "changed" || !strings.Contains(other.text, "new card_id") {
 			t.Errorf("%q, other content: the answer is %d %s", id, other.code, other.text)
 		}
-		registry, err := cards.Open(t.Context(), r.client(), config.DefaultCardCacheBytes)
+		registry, err := cards.Open(t.Context(), r.broker.Connect(), config.DefaultCardCacheBytes)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +96,7 @@ func TestCardIsRefused(t *testing.T) {
 func TestEndOfSession(t *testing.T) {
 	r := start(t)
 	agents := []string{"did:web:a", "b", "../../etc/passwd", "ä agent", "5"}
-	committer := r.client().NewCommitter(stream.CommitConfig{})
+	committer := r.broker.Connect().NewCommitter(stream.CommitConfig{})
 	defer committer.Close()
 	for i, agent := range agents {
 		data := fmt.Appendf(nil, "{%d}", i)
@@ -114,10 +110,10 @@ func TestEndOfSession(t *testing.T) {
 		}
 	}
 	partitions := map[string]int{}
-	for _, m := range r.read(stream.Traces, stream.VerifierConsumer, len(agents)) {
+	for _, m := range r.broker.Read(stream.Traces, stream.VerifierConsumer, len(agents)) {
 		partitions[m.Agent] = m.Partition
 	}
-	for i, m := range r.read(stream.Receipts, "", len(agents)) {
+	for i, m := range r.broker.Read(stream.Receipts, "", len(agents)) {
 		_, end, err := wire.DecodeReceipts(m.Data, nil)
 		if err != nil || *end != (wire.EndRequest{AgentID: agents[i], SessionID: "../../etc/passwd", ThroughSequence: uint64(i + 1)}) {
 			t.Errorf("request %+v, error %v", end, err)

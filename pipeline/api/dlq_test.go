@@ -13,7 +13,7 @@ import (
 // A mark is stored in the stream of the letters, in addition to them, and removes nothing.
 func TestMarksAreStoredWithTheDeadLetters(t *testing.T) {
 	r := start(t, withTokens(t, "ann * dead-letters:write", "agent * traces:write"))
-	if err := r.client().DeadLetters(t.Context(), []wire.DeadLetter{{Stage: "ingest", Reason: schema.ReasonInvalidTrace, Data: []byte("{}")}}); err != nil {
+	if err := r.broker.Connect().DeadLetters(t.Context(), []wire.DeadLetter{{Stage: "ingest", Reason: schema.ReasonInvalidTrace, Data: []byte("{}")}}); err != nil {
 		t.Fatal(err)
 	}
 	digest := schema.DigestOf([]byte("{}"))
@@ -24,7 +24,7 @@ func TestMarksAreStoredWithTheDeadLetters(t *testing.T) {
 		}
 	}
 	var letters, marks int
-	for _, m := range r.read(stream.DeadLetters, stream.DeadLetterConsumer, 2) {
+	for _, m := range r.broker.Read(stream.DeadLetters, stream.DeadLetterConsumer, 2) {
 		if m.Subject != wire.MarkSubject {
 			letters++
 			continue

@@ -137,7 +137,7 @@ func TestHandshakesAwaitTheBroker(t *testing.T) {
 	r := start(t)
 	known, ended := make(chan struct{}), make(chan error, 1)
 	second := *r.api
-	second.Broker = r.client()
+	second.Broker = r.broker.Connect()
 	close(known)
 	r.broker.Stop()
 	ctx, end := context.WithCancel(t.Context())

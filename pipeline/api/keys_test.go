@@ -58,7 +58,7 @@ func TestMicroKeyIsRotated(t *testing.T) {
 	if ids := r.keysAt("/v1/micro/keys"); len(ids) != 2 || ids[1] != before {
 		t.Errorf("the keys are %v", ids)
 	}
-	events := r.read(stream.Ledger, "", 4) // the start, the keys of micro and of the handshake, and the new key
+	events := r.broker.Read(stream.Ledger, "", 4) // the start, the keys of micro and of the handshake, and the new key
 	if event, err := wire.ParseEvent(events[3].Subject, events[3].ID(), events[3].Data); err != nil || event.Type != "META" || !strings.Contains(string(event.Data), next) {
 		t.Errorf("the ledger's stream has %+v, error %v", event, err)
 	}

@@ -1,19 +1,14 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,6 +20,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest/requests"
 	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/pipeline/request"
 	"github.com/plumbline/plumbline/pipeline/service"
@@ -140,36 +136,6 @@ func (r *rig) await(holds func() bool) {
 	}
 }
 
-// client connects to the rig's broker independently of the service.
-func (r *rig) client() *stream.Client {
-	r.t.Helper()
-	client, err := stream.Connect(r.t.Context(), stream.Config{URL: r.broker.URL(), MonitorURL: r.broker.MonitorURL()})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			r.t.Error(err)
-		}
-	})
-	return client
-}
-
-// read returns exactly n messages of a stream.
-func (r *rig) read(name, durable string, n int) []stream.Message {
-	r.t.Helper()
-	consumer, err := r.client().OpenConsumer(r.t.Context(), stream.ConsumerConfig{Stream: name, Durable: durable})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	defer consumer.Close()
-	messages, err := consumer.Fetch(r.t.Context(), nil, n, 0, 20*time.Second)
-	if err != nil || len(messages) != n {
-		r.t.Fatalf("%d messages in %s, want %d; error %v", len(messages), name, n, err)
-	}
-	return messages
-}
-
 // reply is an answer after it was read.
 type reply struct {
 	code   int
@@ -178,39 +144,16 @@ type reply struct {
 }
 
 // problem decodes the answer as a problem.
-func (a reply) problem(t testing.TB) (p problem.Problem) {
+func (a reply) problem(t testing.TB) problem.Problem {
 	t.Helper()
-	if err := json.Unmarshal([]byte(a.text), &p); err != nil || p.Word == "" || p.Message == "" {
-		t.Fatalf("the answer %d %q is not a problem: %v", a.code, a.text, err)
-	}
-	return p
+	return requests.Problem(t, a.code, a.text)
 }
 
 // send makes a request; headers are given as "Name: value".
 func (r *rig) send(method, path string, body io.Reader, headers ...string) reply {
 	r.t.Helper()
-	request, err := http.NewRequestWithContext(r.t.Context(), method, r.url+path, body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		if name == "Host" {
-			request.Host = value
-			continue
-		}
-		request.Header.Set(name, value)
-	}
-	answer, err := r.http.Do(request)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return reply{code: answer.StatusCode, header: answer.Header, text: string(text)}
+	code, header, text := requests.Send(r.t, r.http, method, r.url+path, body, headers...)
+	return reply{code: code, header: header, text: text}
 }
 
 func bearing(token string) string { return "Authorization: Bearer " + token }
@@ -219,19 +162,6 @@ func bearing(token string) string { return "Authorization: Bearer " + token }
 // comma-separated lists.
 func withTokens(t testing.TB, entries ...string) func(*setup) {
 	t.Helper()
-	var text bytes.Buffer
-	for i, entry := range entries {
-		fields := strings.Fields(entry)
-		if err := json.NewEncoder(&text).Encode(map[string]any{
-			"name": fmt.Sprint("entry-", i), "sha256": auth.Hash(fields[0]),
-			"agents": strings.Split(fields[1], ","), "scopes": strings.Split(fields[2], ","),
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	path := filepath.Join(t.TempDir(), "tokens.jsonl")
-	if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := requests.TokenFile(t, entries...)
 	return func(s *setup) { s.TokenFile = path }
 }

@@ -51,7 +51,7 @@ func TestMessageKeyIsOnlyInMemory(t *testing.T) {
 	}
 	shown.WriteString(strings.Join(os.Environ(), "\n"))
 	records := 0
-	for _, kept := range r.read(stream.MessageRecords, "", 5) {
+	for _, kept := range r.broker.Read(stream.MessageRecords, "", 5) {
 		shown.Write(kept.Data)
 		if stream.BucketKey(stream.Messages, &kept) != "" {
 			records++

@@ -80,7 +80,7 @@ func TestRevokedOnce(t *testing.T) {
 	if again := r.revoke("1", `{"reason":"another"}`); again.code != http.StatusOK || again.text != answers[0].text {
 		t.Errorf("the answer is %d %s", again.code, again.text)
 	}
-	events := r.read(stream.Ledger, "", 4) // the start, its two keys, and one event of the revocation
+	events := r.broker.Read(stream.Ledger, "", 4) // the start, its two keys, and one event of the revocation
 	if event, err := wire.ParseEvent(events[3].Subject, events[3].ID(), events[3].Data); err != nil || event.Type != "RETRACT" || !strings.Contains(string(event.Data), `"card_id":"1"`) {
 		t.Errorf("the ledger's stream holds %+v, error %v", event, err)
 	}

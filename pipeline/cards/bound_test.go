@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -48,14 +49,8 @@ func (a *asked) Get(ctx context.Context, key string) ([]byte, uint64, error) {
 // cards.
 func bounded(t *testing.T, client *stream.Client, cacheBytes int64) (*cards.Registry, *asked) {
 	t.Helper()
-	bucket, err := client.Bucket(t.Context(), stream.Cards)
-	if err != nil {
-		t.Fatal(err)
-	}
-	revocations, err := client.Bucket(t.Context(), stream.Revocations)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bucket := brokertest.Bucket(t, client, stream.Cards)
+	revocations := brokertest.Bucket(t, client, stream.Revocations)
 	noted := &asked{Bucket: bucket}
 	return cards.New(noted, revocations, cacheBytes), noted
 }
@@ -147,7 +142,7 @@ func TestCacheIsBounded(t *testing.T) {
 		t.Errorf("%d cards are listed", len(listed))
 	}
 	if now := bucket.gets.Load(); now != gets {
-		t.Errorf("what the index has was asked of the broker %d times", now-gets)
+		t.Errorf("the broker was asked %d times for cards that the index has", now-gets)
 	}
 }
 
@@ -193,7 +188,7 @@ func TestChangesOfEvictedCardsCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	if heard := []string{<-later, <-later}; !slices.Contains(heard, "second") || !slices.Contains(heard, "revoked first") {
-		t.Errorf("heard of %q", heard)
+		t.Errorf("the observer got %q", heard)
 	}
 	if _, state := registry.Standing("first", at); state != cards.Revoked {
 		t.Errorf("the first card is %s", state)
@@ -244,18 +239,9 @@ func TestRemovedAndReplacedCards(t *testing.T) {
 	put(t, elsewhere, card("a", "2", 2, 90))
 	registry, _ := bounded(t, client, 0)
 	follow(t, registry)
-	bucket, err := client.Bucket(t.Context(), stream.Cards)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, revision, err := bucket.Get(t.Context(), subject.Token("1"))
-	if err == nil {
-		err = bucket.Delete(t.Context(), subject.Token("1"), revision)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, err = registry.Lookup(t.Context(), "1"); !errors.Is(err, cards.ErrUnknown); _, err = registry.Lookup(t.Context(), "1") {
+	bucket := brokertest.Bucket(t, client, stream.Cards)
+	brokertest.RemoveKey(t, bucket, subject.Token("1"))
+	for _, err := registry.Lookup(t.Context(), "1"); !errors.Is(err, cards.ErrUnknown); _, err = registry.Lookup(t.Context(), "1") {
 		if !errors.Is(err, stream.ErrUnavailable) { // until the watch delivers the removal
 			t.Fatal(err)
 		}
@@ -338,17 +324,7 @@ func TestRemovalIsLearntFromTheLeader(t *testing.T) {
 	client := broker(t)
 	registry, _ := bounded(t, client, 0)
 	put(t, registry, card("a", "1", 1, 90))
-	bucket, err := client.Bucket(t.Context(), stream.Cards)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, revision, err := bucket.Get(t.Context(), subject.Token("1"))
-	if err == nil {
-		err = bucket.Delete(t.Context(), subject.Token("1"), revision)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	brokertest.RemoveKey(t, brokertest.Bucket(t, client, stream.Cards), subject.Token("1"))
 	if _, err := registry.Lookup(t.Context(), "1"); !errors.Is(err, cards.ErrUnknown) {
 		t.Errorf("the card was removed: %v", err)
 	}

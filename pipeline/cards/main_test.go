@@ -17,15 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // broker connects to a broker that belongs to the test.
 func broker(t *testing.T) *stream.Client {
 	t.Helper()
-	client, err := stream.Connect(t.Context(), stream.Config{URL: brokertest.Start(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	client := brokertest.New(t).Connect()
 	if err := client.EnsureTopology(t.Context()); err != nil {
 		t.Fatal(err)
 	}

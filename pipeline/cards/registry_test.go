@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -36,10 +37,7 @@ func TestContentOfACardNeverChanges(t *testing.T) {
 }
 
 func TestOneOfManyCreates(t *testing.T) {
-	bucket, err := broker(t).Bucket(t.Context(), stream.Cards)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bucket := brokertest.Bucket(t, broker(t), stream.Cards)
 	var mu sync.Mutex
 	creations := 0
 	var callers errgroup.Group
@@ -104,10 +102,7 @@ func TestWatchReadsEveryCard(t *testing.T) {
 	client := broker(t)
 	elsewhere := open(t, client)
 	put(t, elsewhere, card("a", "before", 1, 90))
-	bucket, err := client.Bucket(t.Context(), stream.Cards)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bucket := brokertest.Bucket(t, client, stream.Cards)
 	if _, err := bucket.Put(t.Context(), subject.Token("junk"), []byte("junk")); err != nil {
 		t.Fatal(err)
 	}
@@ -183,6 +178,6 @@ func TestRetainUntilTheLongestCommitment(t *testing.T) {
 		t.Errorf("until %s, want %s", got, want)
 	}
 	if got := registry.RetainUntil("nobody", received); !got.IsZero() {
-		t.Errorf("an agent without a card: until %s, want for ever", got)
+		t.Errorf("an agent without a card: until %s, want no end", got)
 	}
 }

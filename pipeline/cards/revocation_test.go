@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -80,7 +81,7 @@ func TestRevocationWithoutABroker(t *testing.T) {
 		t.Error("revoked without an answer of the bucket")
 	}
 	if !registry.RevokedAt("1").IsZero() {
-		t.Error("what was not stored is in memory")
+		t.Error("memory has what was not stored")
 	}
 }
 
@@ -93,10 +94,7 @@ func TestWatchReadsRevocations(t *testing.T) {
 	if _, _, err := elsewhere.Revoke(t.Context(), second.Entry, "before", noon); err != nil {
 		t.Fatal(err)
 	}
-	bucket, err := client.Bucket(t.Context(), stream.Revocations)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bucket := brokertest.Bucket(t, client, stream.Revocations)
 	for key, value := range map[string]string{"junk": "junk", "empty": "{}"} {
 		if _, err := bucket.Put(t.Context(), subject.Token(key), []byte(value)); err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -63,8 +64,8 @@ func TestFollowWatchesUntilItsContextEnds(t *testing.T) {
 	client := site(t)
 	var log bytes.Buffer
 	ready, registered := make(chan struct{}), make(chan string, 10)
-	first := &failingOnce{Bucket: bucketOf(t, client, stream.Cards), fail: ready, listed: make(chan struct{})}
-	registry := cards.New(first, bucketOf(t, client, stream.Revocations), 0)
+	first := &failingOnce{Bucket: brokertest.Bucket(t, client, stream.Cards), fail: ready, listed: make(chan struct{})}
+	registry := cards.New(first, brokertest.Bucket(t, client, stream.Revocations), 0)
 	ctx, cancel := context.WithCancel(t.Context())
 	failed, ended := make(chan error, 1), make(chan error, 1)
 	go func() {
@@ -97,15 +98,6 @@ func TestFollowWatchesUntilItsContextEnds(t *testing.T) {
 }
 
 var errWatch = errors.New("the watch failed")
-
-func bucketOf(t *testing.T, client *stream.Client, name string) *stream.Bucket {
-	t.Helper()
-	bucket, err := client.Bucket(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bucket
-}
 
 // failingOnce is a bucket whose first watch fails once fail is closed.
 type failingOnce struct {

@@ -74,7 +74,7 @@ func (l looking) Matching(ctx context.Context, pattern string, most int) (values
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{t: t, broker: brokertest.New(t)}
-	r.client = r.connect()
+	r.client = r.broker.Connect()
 	if err := r.client.EnsureTopology(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -84,20 +84,6 @@ func newRig(t *testing.T) *rig {
 		r.register(card(agent, agent+"-now", "2026-03-01", "", "honesty", "transparency"))
 	}
 	return r
-}
-
-func (r *rig) connect() *stream.Client {
-	r.t.Helper()
-	client, err := stream.Connect(r.t.Context(), stream.Config{URL: r.broker.URL(), MonitorURL: r.broker.MonitorURL()})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			r.t.Error(err)
-		}
-	})
-	return client
 }
 
 func (r *rig) open(client *stream.Client) *cards.Registry {
@@ -133,7 +119,7 @@ func (r *rig) register(raw []byte) *cards.Card {
 // service returns a service as in another process, with its own connection.
 func (r *rig) service(results ...handshake.Results) *handshake.Service {
 	r.t.Helper()
-	client := r.connect()
+	client := r.broker.Connect()
 	memory, err := client.Bucket(r.t.Context(), stream.Handshakes)
 	if err != nil {
 		r.t.Fatal(err)

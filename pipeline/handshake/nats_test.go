@@ -20,7 +20,7 @@ import (
 // as over HTTP.
 func TestOverNATS(t *testing.T) {
 	r := newRig(t)
-	client := r.connect()
+	client := r.broker.Connect()
 	service, err := r.service().ServeNATS(t.Context(), client, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -118,7 +118,7 @@ func TestStartIsRefused(t *testing.T) {
 		env := service.NewEnv(stageName, "1", slog.New(slog.DiscardHandler), obs.NewRegistry("1"), new(obs.Health))
 		err := Serve(t.Context(), &cfg, env)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want it to say %q", name, err, c.want)
+			t.Errorf("%s: %v, want an error with %q", name, err, c.want)
 		}
 		if usage := c.want != "listen for publishers"; errors.Is(err, config.ErrUsage) != usage {
 			t.Errorf("%s: %v, a fault of the configuration %v", name, err, usage)

@@ -80,11 +80,7 @@ func BenchmarkHandler(b *testing.B) {
 // BenchmarkHandlerToBroker measures the same with a real broker and durable commits.
 func BenchmarkHandlerToBroker(b *testing.B) {
 	s := offline(b)
-	client, err := stream.Connect(b.Context(), stream.Config{URL: brokertest.Start(b)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = client.Close() }()
+	client := brokertest.New(b).Connect()
 	if err := client.EnsureTopology(b.Context()); err != nil {
 		b.Fatal(err)
 	}

@@ -137,5 +137,5 @@ func TestStreamsOfAConnectionAreBounded(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("no bound of streams in the settings %x", settings)
+	t.Errorf("the settings %x do not limit streams", settings)
 }

@@ -68,6 +68,6 @@ func TestHostileTracesDoNotAffectOtherLines(t *testing.T) {
 	}
 	r.stored(uint64(len(hostile) + len(odd)))
 	if letters := r.letters(len(hostile)); letters[0].Stage != stageName {
-		t.Errorf("letters of %s", letters[0].Stage)
+		t.Errorf("dead letters of %s", letters[0].Stage)
 	}
 }

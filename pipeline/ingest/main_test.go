@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,8 +19,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/plumbline/plumbline/broker/brokertest"
-	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest/requests"
 	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -136,40 +135,10 @@ func (r *rig) await(holds func() bool) {
 	}
 }
 
-// client connects to the rig's broker independently of the stage.
-func (r *rig) client() *stream.Client {
-	r.t.Helper()
-	client, err := stream.Connect(r.t.Context(), stream.Config{URL: r.broker.URL(), MonitorURL: r.broker.MonitorURL()})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			r.t.Error(err)
-		}
-	})
-	return client
-}
-
-// read returns exactly n messages of a stream.
-func (r *rig) read(name, durable string, n int) []stream.Message {
-	r.t.Helper()
-	consumer, err := r.client().OpenConsumer(r.t.Context(), stream.ConsumerConfig{Stream: name, Durable: durable})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	defer consumer.Close()
-	messages, err := consumer.Fetch(r.t.Context(), nil, n, 0, 20*time.Second)
-	if err != nil || len(messages) != n {
-		r.t.Fatalf("%d messages in %s, want %d; error %v", len(messages), name, n, err)
-	}
-	return messages
-}
-
 // stored checks how many traces the broker holds.
 func (r *rig) stored(want uint64) {
 	r.t.Helper()
-	state, err := r.client().StreamState(r.t.Context(), stream.Traces)
+	state, err := r.broker.Connect().StreamState(r.t.Context(), stream.Traces)
 	if err != nil || state.Messages != want {
 		r.t.Errorf("%d traces stored, want %d; error %v", state.Messages, want, err)
 	}
@@ -179,7 +148,7 @@ func (r *rig) stored(want uint64) {
 func (r *rig) letters(n int) []wire.DeadLetter {
 	r.t.Helper()
 	letters := make([]wire.DeadLetter, n)
-	for i, m := range r.read(stream.DeadLetters, stream.DeadLetterConsumer, n) {
+	for i, m := range r.broker.Read(stream.DeadLetters, stream.DeadLetterConsumer, n) {
 		var err error
 		if letters[i], err = wire.ParseDeadLetter(m.Subject, m.Header, m.Data); err != nil {
 			r.t.Fatal(err)
@@ -221,39 +190,16 @@ func (a reply) lines(t testing.TB) (lines []line) {
 }
 
 // problem decodes the answer as a problem.
-func (a reply) problem(t testing.TB) (p problem.Problem) {
+func (a reply) problem(t testing.TB) problem.Problem {
 	t.Helper()
-	if err := json.Unmarshal([]byte(a.text), &p); err != nil || p.Word == "" || p.Message == "" {
-		t.Fatalf("%d %q is not a problem: %v", a.code, a.text, err)
-	}
-	return p
+	return requests.Problem(t, a.code, a.text)
 }
 
 // send makes a request; headers are given as "Name: value".
 func (r *rig) send(method, path string, body io.Reader, headers ...string) reply {
 	r.t.Helper()
-	request, err := http.NewRequestWithContext(r.t.Context(), method, r.url+path, body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		if name == "Host" {
-			request.Host = value
-			continue
-		}
-		request.Header.Set(name, value)
-	}
-	answer, err := r.http.Do(request)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return reply{code: answer.StatusCode, header: answer.Header, text: string(text)}
+	code, header, text := requests.Send(r.t, r.http, method, r.url+path, body, headers...)
+	return reply{code: code, header: header, text: text}
 }
 
 const ndjson = "Content-Type: application/x-ndjson"
@@ -314,30 +260,12 @@ func (a reply) statuses(t testing.TB) map[string]int {
 // comma-separated lists.
 func withTokens(t testing.TB, entries ...string) func(*Config, *server) {
 	t.Helper()
-	var text bytes.Buffer
-	for i, entry := range entries {
-		fields := strings.Fields(entry)
-		if err := json.NewEncoder(&text).Encode(map[string]any{
-			"name": fmt.Sprint("entry-", i), "sha256": auth.Hash(fields[0]),
-			"agents": strings.Split(fields[1], ","), "scopes": strings.Split(fields[2], ","),
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	path := filepath.Join(t.TempDir(), "tokens.jsonl")
-	if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := requests.TokenFile(t, entries...)
 	return configured(func(cfg *Config) { cfg.TokenFile = path })
 }
 
 // card returns a valid card.
-func card(agent, id string) string {
-	return fmt.Sprintf(`{"aap_version":"0.1.0","card_id":%q,"agent_id":%q,"issued_at":"2026-01-01T00:00:00Z",`+
-		`"principal":{"type":"human","relationship":"delegated_authority"},"values":{"declared":["honesty"]},`+
-		`"autonomy_envelope":{"bounded_actions":["search"],"escalation_triggers":[]},`+
-		`"audit_commitment":{"trace_format":"ap-trace-v1","retention_days":90,"queryable":false}}`, id, agent)
-}
+func card(agent, id string) string { return requests.Card(agent, id) }
 
 func (r *rig) putCard(id, text string, headers ...string) reply {
 	r.t.Helper()

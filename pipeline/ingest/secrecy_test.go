@@ -40,6 +40,6 @@ func TestSecretsAreInNoLogAndNoMetric(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(log.String(), secret) {
-		t.Errorf("the log tells the secret:\n%s", log.String())
+		t.Errorf("the log contains the secret:\n%s", log.String())
 	}
 }

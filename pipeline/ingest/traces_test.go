@@ -28,7 +28,7 @@ func TestAcceptedIsStored(t *testing.T) {
 	if answer.text != want {
 		t.Errorf("answer %s, want %s", answer.text, want)
 	}
-	messages := r.read(stream.Traces, stream.VerifierConsumer, 2)
+	messages := r.broker.Read(stream.Traces, stream.VerifierConsumer, 2)
 	for i, want := range []string{a, b} {
 		if string(messages[i].Data) != want {
 			t.Errorf("stored %s, want %s", messages[i].Data, want)
@@ -45,7 +45,7 @@ func TestOrderIsKeptOverChunks(t *testing.T) {
 	if answer := r.post(body(lines...)); answer.code != http.StatusOK || len(answer.lines(t)) != len(lines) {
 		t.Fatalf("%d with %d lines", answer.code, len(answer.lines(t)))
 	}
-	for i, m := range r.read(stream.Traces, stream.VerifierConsumer, len(lines)) {
+	for i, m := range r.broker.Read(stream.Traces, stream.VerifierConsumer, len(lines)) {
 		if string(m.Data) != lines[i] {
 			t.Fatalf("message %d is %s", i, m.Data)
 		}
@@ -147,7 +147,7 @@ func TestDataIsNotJudgedHere(t *testing.T) {
 	if answer := r.post(body(lines...)); answer.code != http.StatusOK {
 		t.Errorf("%d %s", answer.code, answer.text)
 	}
-	for i, m := range r.read(stream.Traces, stream.VerifierConsumer, len(lines)) {
+	for i, m := range r.broker.Read(stream.Traces, stream.VerifierConsumer, len(lines)) {
 		if string(m.Data) != lines[i] {
 			t.Errorf("stored %s, want %s", m.Data, lines[i])
 		}
@@ -164,7 +164,7 @@ func TestSingleTrace(t *testing.T) {
 			t.Errorf("%s: %d %s", kind, answer.code, answer.text)
 		}
 	}
-	if m := r.read(stream.Traces, stream.VerifierConsumer, 1); string(m[0].Data) != pretty {
+	if m := r.broker.Read(stream.Traces, stream.VerifierConsumer, 1); string(m[0].Data) != pretty {
 		t.Errorf("stored %s", m[0].Data)
 	}
 	two := r.send(http.MethodPost, "/v1/traces", strings.NewReader(body(traces("did:web:a", 2)...)), "Content-Type: application/json")

@@ -81,11 +81,7 @@ func (r *Rig) open(t testing.TB) {
 		r.servers = append(r.servers, openStore(t, store.Config{DSN: dsn + "?" + changed, Stage: "test", Cluster: r.cluster}))
 	}
 	r.Store = openStore(t, store.Config{DSN: r.DSN, Stage: "test", Cluster: r.cluster})
-	var err error
-	if r.Client, err = stream.Connect(t.Context(), r.nats); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { closed(t, r.Client.Close) })
+	r.Client = brokertest.Connect(t, r.nats)
 	EnsureTopology(t, r.Client)
 }
 
@@ -95,7 +91,11 @@ func openStore(t testing.TB, cfg store.Config) *store.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { closed(t, s.Close) })
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	return s
 }
 
@@ -116,12 +116,6 @@ func EnsureTopology(t testing.TB, client *stream.Client) {
 // refuses a user who could remove rows, such as the rig's administrator.
 func (r *Rig) ClickHouse() config.ClickHouse {
 	return config.ClickHouse{DSN: r.DSN, Cluster: r.cluster, AllowUnsafe: true}
-}
-
-func closed(t testing.TB, end func() error) {
-	if err := end(); err != nil {
-		t.Error(err)
-	}
 }
 
 // Common returns the configuration of a stage on this rig, without an admin interface.

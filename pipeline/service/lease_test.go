@@ -55,17 +55,7 @@ func TestIdleHolderLearnsThatItLostTheLease(t *testing.T) {
 	held := hold(t, brokerOf(brokertest.New(t)), "exporter")
 	ended := make(chan error, 1)
 	go func() { ended <- held.Watch(t.Context()) }()
-	bucket, err := held.Broker.Bucket(t.Context(), stream.Leases)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, revision, err := bucket.Get(t.Context(), "exporter")
-	if err == nil {
-		err = bucket.Delete(t.Context(), "exporter", revision)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	brokertest.RemoveKey(t, brokertest.Bucket(t, held.Broker, stream.Leases), "exporter")
 	if err := <-ended; !errors.Is(err, stream.ErrLeaseLost) {
 		t.Errorf("the watch ended with %v", err)
 	}

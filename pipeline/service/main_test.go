@@ -242,7 +242,7 @@ func TestPermanentErrorsStopARetry(t *testing.T) {
 		}
 	}
 	if Permanent(nil) != nil {
-		t.Error("no error became one")
+		t.Error("nil became an error")
 	}
 }
 

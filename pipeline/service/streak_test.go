@@ -90,11 +90,11 @@ func TestOperationShowsUntilNoCallFails(t *testing.T) {
 		go call(time.Minute)
 		time.Sleep(30 * time.Second)
 		if down(env, "follow") == "" {
-			t.Error("the one that still fails is not shown")
+			t.Error("readiness does not show the operation that still fails")
 		}
 		time.Sleep(2 * time.Minute)
 		if reason := down(env, "follow"); reason != "" {
-			t.Errorf("all work, and shown is %q", reason)
+			t.Errorf("all operations work, and readiness shows %q", reason)
 		}
 	})
 }
@@ -124,7 +124,7 @@ func TestLastingAttemptsShowNoOldFailure(t *testing.T) {
 		}()
 		time.Sleep(9 * time.Second)
 		if down(env, "watch cards") == "" {
-			t.Error("it fails, and is not shown")
+			t.Error("the operation fails, and readiness does not show it")
 		}
 		time.Sleep(24 * time.Hour)
 		if reason := down(env, "watch cards"); reason != "" {

@@ -45,21 +45,9 @@ type source interface {
 
 func realBroker(t *testing.T) *broker {
 	t.Helper()
-	server := brokertest.New(t)
-	client, err := stream.Connect(t.Context(), stream.Config{URL: server.URL(), MonitorURL: server.MonitorURL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	client := brokertest.New(t).Connect()
 	pipelinetest.EnsureTopology(t, client)
-	keys, err := client.Bucket(t.Context(), stream.Seals)
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := brokertest.Bucket(t, client, stream.Seals)
 	return &broker{keys: keys, outlet: client, traces: client, open: func(t *testing.T, durable string, rewind bool) source {
 		consumer, err := client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Traces, Durable: durable, Rewind: rewind})
 		if err != nil {
