@@ -62,18 +62,8 @@ func brokerWithPublishers(t *testing.T) (address string) {
 		Publish:   &server.SubjectPermission{Allow: []string{"aap.trace.>"}},
 		Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_agents.>"}},
 	}
-	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true,
-		Users: []*server.User{{Username: "service", Password: "s"}, {Username: "agents", Password: "a", Permissions: publishers}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(s.WaitForShutdown)
-	t.Cleanup(s.Shutdown)
-	if !s.ReadyForConnections(10 * time.Second) {
-		t.Fatal("the server does not start")
-	}
+	s := runServer(t, server.Options{JetStream: true, Users: []*server.User{
+		{Username: "service", Password: "s"}, {Username: "agents", Password: "a", Permissions: publishers},
+	}})
 	return s.Addr().String()
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
+	"golang.org/x/mod/semver"
 
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/wire"
@@ -62,7 +63,6 @@ func (a *assembly) add(e *entry) {
 	}
 }
 
-// end ends the batch, unless it is empty.
 func (a *assembly) end() {
 	if len(a.batch) > 0 {
 		a.flush(a.batch)
@@ -316,9 +316,6 @@ func (b *batcher) held(ctx context.Context, e *entry, sequence uint64) error {
 // knowsBatches reports whether the server is new enough (2.12) for atomic batches. An older
 // server would store their members one by one.
 func (c *Client) knowsBatches() bool {
-	major, rest, _ := strings.Cut(c.conn.ConnectedServerVersion(), ".")
-	minor, _, _ := strings.Cut(rest, ".")
-	x, err := strconv.Atoi(major)
-	y, err2 := strconv.Atoi(minor)
-	return err == nil && err2 == nil && (x > 2 || x == 2 && y >= 12)
+	version := semver.MajorMinor("v" + c.conn.ConnectedServerVersion())
+	return semver.Compare(version, "v2.12") >= 0
 }

@@ -13,11 +13,7 @@ import (
 
 func openBucket(t *testing.T, client *stream.Client) *stream.Bucket {
 	t.Helper()
-	bucket, err := client.Bucket(t.Context(), stream.Seals)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bucket
+	return brokertest.Bucket(t, client, stream.Seals)
 }
 
 func TestBucketComparesAndSwaps(t *testing.T) {

@@ -33,7 +33,7 @@ type Client struct {
 	js   jetstream.JetStream
 	link atomic.Pointer[link]
 
-	closed  context.Context // ends when the connection is closed for good
+	closed  context.Context // ends when the connection is closed permanently
 	closing atomic.Bool     // Close was called
 
 	refusals refusals // waiters for refusals of what this user may not do
@@ -73,7 +73,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("connect to the broker at %s: %w", redacted(cfg.URL), err)
 	}
 	if len(c.conn.Servers()) > 1 {
-		go c.leaveIsolated(silentFor / looksBeforeLeaving)
+		go c.leaveIsolated(silentFor / failuresBeforeLeaving)
 	}
 	return c, nil
 }
@@ -89,7 +89,7 @@ func (c *Client) options(ctx context.Context, giveUp context.CancelFunc) ([]nats
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(100 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, time.Second),
-		nats.PingInterval(silentFor / looksBeforeLeaving), // the third one without an answer ends the connection
+		nats.PingInterval(silentFor / failuresBeforeLeaving), // the third one without an answer ends the connection
 		nats.DisconnectErrHandler(c.disconnected),
 		nats.ReconnectHandler(c.reconnected),
 		nats.ErrorHandler(c.asyncError),
@@ -193,7 +193,7 @@ func (c *Client) Closed(ctx context.Context) error {
 		if c.closing.Load() {
 			return nil
 		}
-		return fmt.Errorf("the broker closed the connection for good: %w", c.conn.LastError())
+		return fmt.Errorf("the broker closed the connection permanently: %w", c.conn.LastError())
 	}
 }
 

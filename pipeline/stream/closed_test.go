@@ -20,10 +20,7 @@ import (
 // A key that is too long for the broker is refused before it is sent.
 func TestLongKeysAreNotSent(t *testing.T) {
 	client := connect(t, brokertest.New(t))
-	bucket, err := client.Bucket(t.Context(), stream.Cards)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bucket := brokertest.Bucket(t, client, stream.Cards)
 	key := strings.Repeat("k", 5000)
 	_, _, got := bucket.Get(t.Context(), key)
 	_, _, newest := bucket.GetNewest(t.Context(), key)
@@ -44,7 +41,7 @@ func TestLongKeysAreNotSent(t *testing.T) {
 
 // Closed returns an error for a connection that the broker closed, and nil for one that the
 // client closed.
-func TestClosedForGood(t *testing.T) {
+func TestClosedPermanently(t *testing.T) {
 	broker := brokertest.New(t)
 	client := connect(t, broker)
 	if err := client.Provoke(); err != nil {
@@ -67,7 +64,7 @@ func TestClosedForGood(t *testing.T) {
 	}
 }
 
-// Reading ends with an error when the connection is closed for good. The consumer can then be
+// Reading ends with an error when the connection is closed permanently. The consumer can then be
 // closed.
 func TestCloseOfAConsumerWithoutAConnection(t *testing.T) {
 	for _, durable := range []string{stream.VerifierConsumer, ""} {
@@ -90,6 +87,31 @@ func TestCloseOfAConsumerWithoutAConnection(t *testing.T) {
 			}
 		}
 		consumer.Close()
+	}
+}
+
+// Fetch returns what the broker sent before it closed the connection permanently, together with the
+// error.
+func TestFetchKeepsWhatCameWithAnError(t *testing.T) {
+	const stored = 20
+	broker := brokertest.New(t)
+	publish(t, connect(t, broker), stored)
+	client := dial(t, broker, stream.Config{Timeout: 300 * time.Millisecond})
+	consumer := open(t, client, stream.ConsumerConfig{Stream: stream.Traces})
+	fetch(t, consumer, 1)
+	pipelinetest.Await(t, "the other messages", func() bool {
+		queued, _, _ := consumer.Ahead()
+		return queued == stored-1
+	})
+	if err := client.Provoke(); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Closed(t.Context()); err == nil {
+		t.Fatal("the connection is not closed")
+	}
+	rest, err := consumer.Fetch(t.Context(), nil, stored, 0, time.Minute)
+	if len(rest) != stored-1 || rest[0].Sequence != 2 || !errors.Is(err, stream.ErrUnavailable) {
+		t.Errorf("%d messages, %v", len(rest), err)
 	}
 }
 

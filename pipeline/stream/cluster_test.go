@@ -76,7 +76,7 @@ func inspectNodes(t *testing.T, cluster *brokertest.Cluster, every string) {
 		weak = append(weak, w.Object+" "+w.Setting)
 	}
 	if want := []string{"server node-2 max_payload", "server node-2 jetstream.sync_interval"}; !slices.Equal(weak, want) || len(r.Unknown) > 0 {
-		t.Errorf("weak are %q, want %q; unknown %q", weak, want, r.Unknown)
+		t.Errorf("weaknesses %q, want %q; unknown %q", weak, want, r.Unknown)
 	}
 }
 

@@ -107,7 +107,20 @@ func (m *Committer) Publish(ctx context.Context, records []Record) ([]Outcome, e
 	if len(records) == 0 {
 		return nil, nil
 	}
-	r := newRequest(ctx, records)
+	r := &request{entries: make([]entry, len(records))}
+	r.open.Add(len(records))
+	done := r.open.Done
+	var last, token string // neighbours often belong to one agent
+	for i, record := range records {
+		if i == 0 || record.Agent != last {
+			last, token = record.Agent, subject.Trace(record.Agent)
+		}
+		r.entries[i] = entry{
+			Message: wire.Message{Subject: token, ID: record.Digest.String(), Data: record.Data},
+			ctx:     ctx, done: done,
+			fingerprint: binary.LittleEndian.Uint64(record.Digest[:]),
+		}
+	}
 	patience := time.NewTimer(m.client.cfg.Timeout)
 	defer patience.Stop()
 	select {
@@ -129,24 +142,6 @@ func (m *Committer) Publish(ctx context.Context, records []Record) ([]Outcome, e
 		}
 	}
 	return outcomes, first
-}
-
-func newRequest(ctx context.Context, records []Record) *request {
-	r := &request{entries: make([]entry, len(records))}
-	r.open.Add(len(records))
-	done := r.open.Done
-	var last, token string // neighbours often belong to one agent
-	for i, record := range records {
-		if i == 0 || record.Agent != last {
-			last, token = record.Agent, subject.Trace(record.Agent)
-		}
-		r.entries[i] = entry{
-			Message: wire.Message{Subject: token, ID: record.Digest.String(), Data: record.Data},
-			ctx:     ctx, done: done,
-			fingerprint: binary.LittleEndian.Uint64(record.Digest[:]),
-		}
-	}
-	return r
 }
 
 // gather distributes the records of requests over batches until Close. It hands over a batch when

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,9 +14,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// The defaults of Config.
+// Defaults of Config.
 const (
-	DefaultTenant          = "default"
 	DefaultDuplicateWindow = 2 * time.Minute
 	DefaultTimeout         = 10 * time.Second
 )
@@ -75,32 +75,17 @@ func (c Config) Validate() error {
 	if c.Replicas < 0 || c.Replicas > 5 {
 		fault("replicas", "is %d, want 1 to 5", c.Replicas)
 	}
-	if c.DuplicateWindow != 0 && c.DuplicateWindow < 2*c.timeout() {
-		fault("duplicate_window", "is %v, want at least twice the timeout (%v): a retry must fall into it", c.DuplicateWindow, c.timeout())
+	if timeout := cmp.Or(c.Timeout, DefaultTimeout); c.DuplicateWindow != 0 && c.DuplicateWindow < 2*timeout {
+		fault("duplicate_window", "is %v, want at least twice the timeout (%v): a retry must fall into it", c.DuplicateWindow, timeout)
 	}
 	return errors.Join(faults...)
 }
 
-func (c Config) timeout() time.Duration {
-	if c.Timeout == 0 {
-		return DefaultTimeout
-	}
-	return c.Timeout
-}
-
 func (c Config) complete() Config {
-	c.Timeout = c.timeout()
-	if c.Tenant == "" {
-		c.Tenant = DefaultTenant
-	}
-	if c.Replicas == 0 {
-		c.Replicas = 1
-	}
-	if c.DuplicateWindow == 0 {
-		c.DuplicateWindow = DefaultDuplicateWindow
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.Tenant = cmp.Or(c.Tenant, "default")
+	c.Replicas = cmp.Or(c.Replicas, 1)
+	c.DuplicateWindow = cmp.Or(c.DuplicateWindow, DefaultDuplicateWindow)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }

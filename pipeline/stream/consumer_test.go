@@ -33,15 +33,15 @@ func TestFetchBoundsAndWaits(t *testing.T) {
 	}
 	second, err := consumer.Fetch(t.Context(), nil, 10, len(all[3].Data)+1, time.Minute)
 	if err != nil || len(second) != 2 {
-		t.Fatalf("bounded by bytes: %d messages, %v", len(second), err)
+		t.Fatalf("limited by bytes: %d messages, %v", len(second), err)
 	}
 	third, err := consumer.Fetch(t.Context(), nil, 10, 0, 100*time.Millisecond)
 	if err != nil || len(third) != 5 || third[4].Sequence != 10 {
-		t.Fatalf("bounded by time: %d messages, %v", len(third), err)
+		t.Fatalf("limited by time: %d messages, %v", len(third), err)
 	}
 	none, err := consumer.Fetch(t.Context(), nil, 10, 0, time.Millisecond)
 	if err != nil || len(none) != 0 {
-		t.Fatalf("nothing there: %d messages, %v", len(none), err)
+		t.Fatalf("empty stream: %d messages, %v", len(none), err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -250,7 +250,7 @@ func TestConsumerSurvivesRestart(t *testing.T) {
 	}
 	for _, m := range fetch(t, consumer, 2) {
 		if m.Sequence <= 3 {
-			t.Errorf("message %d came again though it was acknowledged", m.Sequence)
+			t.Errorf("message %d was redelivered although it was acknowledged", m.Sequence)
 		}
 	}
 }

@@ -15,7 +15,23 @@ import (
 // Weakness, that names the setting. With Config.AllowUnsafe it is logged instead. Any number of
 // services may call it at the same time.
 func (c *Client) EnsureTopology(ctx context.Context) error {
-	report, err := c.prepare(ctx)
+	ctx, cancel := c.within(ctx, c.cfg.Timeout)
+	defer cancel()
+	var report Report
+	err := c.unlessRefused(ctx, func(ctx context.Context) (err error) {
+		if err = c.create(ctx); err == nil {
+			report, err = c.Inspect(ctx)
+		}
+		return err
+	}, anySubject)
+	var refused *refusal
+	if errors.As(err, &refused) && refused.making() { // another client may be about to create it
+		missing := fmt.Errorf("%s may not create what is missing (%w): run plumbline migrate --nats-url as the operator", refused.user, refused.cause)
+		err = &unavailable{cause: missing, after: retrySoon}
+	}
+	if absent := report.absent(); err == nil && absent != nil {
+		err = &unavailable{cause: absent, after: retrySoon}
+	}
 	if err != nil {
 		return fmt.Errorf("prepare the broker: %w", err)
 	}
@@ -29,30 +45,6 @@ func (c *Client) EnsureTopology(ctx context.Context) error {
 		c.cfg.Logger.Warn("a setting of the broker is below the durability requirement", "weakness", weakness)
 	}
 	return nil
-}
-
-// prepare creates what is missing and inspects everything.
-func (c *Client) prepare(ctx context.Context) (report Report, err error) {
-	ctx, cancel := c.within(ctx, c.cfg.Timeout)
-	defer cancel()
-	err = c.unlessRefused(ctx, func(ctx context.Context) (err error) {
-		if err = c.create(ctx); err == nil {
-			report, err = c.Inspect(ctx)
-		}
-		return err
-	}, anySubject)
-	var refused *refusal
-	switch {
-	case errors.As(err, &refused) && refused.making():
-		missing := fmt.Errorf("%s may not create what is missing (%w): run plumbline migrate --nats-url as the operator", refused.user, refused.cause)
-		return report, &unavailable{cause: missing, after: retrySoon} // another client may be about to create it
-	case err != nil:
-		return report, err
-	}
-	if absent := report.absent(); absent != nil {
-		return report, &unavailable{cause: absent, after: retrySoon}
-	}
-	return report, nil
 }
 
 // create creates what is missing. It does not check what exists.

@@ -55,13 +55,6 @@ func (r *Consumer) NextSize() int {
 	return r.pull.queue[0].Size()
 }
 
-// Queued returns how many messages are queued for the reader.
-func (r *Reader) Queued() int {
-	r.source.pull.mu.Lock()
-	defer r.source.pull.mu.Unlock()
-	return len(r.source.pull.queue)
-}
-
 // ForgetDeliveries creates a consumer again, as if the broker had lost its state.
 func ForgetDeliveries(ctx context.Context, c *Client, stream, durable string) error {
 	consumer, err := c.js.Consumer(ctx, stream, durable)

@@ -38,9 +38,6 @@ func (r *Report) keptBy(cluster *jetstream.ClusterInfo) {
 	if cluster == nil {
 		return
 	}
-	if r.nodes == nil {
-		r.nodes = map[string]bool{}
-	}
 	if cluster.Leader != "" {
 		r.nodes[cluster.Leader] = true
 	}
@@ -72,13 +69,26 @@ func (r *Report) absent() error {
 // Inspect compares the broker with the durability requirement. It changes nothing. A missing
 // object is a weakness too.
 func (c *Client) Inspect(ctx context.Context) (Report, error) {
-	var r Report
+	r := Report{nodes: map[string]bool{}}
 	var first error
 	want := c.cfg.topology()
 	inspect := func(object string, look func(ctx context.Context, check checker) error) {
-		if first == nil {
-			first = c.ask(ctx, func(ctx context.Context) error { return inspectObject(ctx, &r, object, look) })
+		if first != nil {
+			return
 		}
+		first = c.ask(ctx, func(ctx context.Context) error {
+			err := look(ctx, checker{object: object, report: &r})
+			switch {
+			case isOneOf(err, jetstream.ErrStreamNotFound, jetstream.ErrConsumerNotFound):
+				r.Weaknesses = append(r.Weaknesses, Weakness{
+					Object: object, Setting: existence, Found: "missing", Wanted: "present",
+					Remedy: "start any service of Plumbline, which creates it",
+				})
+			case err != nil:
+				return fmt.Errorf("inspect %s: %w", object, classify(err))
+			}
+			return nil
+		})
 	}
 	for _, s := range want.streams {
 		inspect("stream "+s.Name, func(ctx context.Context, check checker) error {
@@ -115,27 +125,8 @@ func (c *Client) Inspect(ctx context.Context) (Report, error) {
 	return r, c.inspectNodes(ctx, &r)
 }
 
-func inspectObject(ctx context.Context, r *Report, object string, look func(ctx context.Context, check checker) error) error {
-	err := look(ctx, checker{object: object, report: r})
-	switch {
-	case isOneOf(err, jetstream.ErrStreamNotFound, jetstream.ErrConsumerNotFound):
-		r.Weaknesses = append(r.Weaknesses, Weakness{
-			Object: object, Setting: existence, Found: "missing", Wanted: "present",
-			Remedy: "start any service of Plumbline, which creates it",
-		})
-	case err != nil:
-		return fmt.Errorf("inspect %s: %w", object, classify(err))
-	}
-	return nil
-}
-
 // existence is the Setting of a Weakness for a missing object.
 const existence = "existence"
-
-// nanosecondCount is a duration in the form of the monitoring pages.
-type nanosecondCount int64
-
-func (n nanosecondCount) String() string { return time.Duration(n).String() }
 
 // checker compares one object of the broker with its required configuration.
 type checker struct {
@@ -171,9 +162,9 @@ func equal[T comparable](c checker, setting string, found, wanted T, remedy stri
 	}
 }
 
-func (c checker) atLeast(setting string, found, least int64, remedy string) {
+func atLeast[T int | int64 | time.Duration](c checker, setting string, found, least T, remedy string) {
 	if found < least {
-		c.weak(setting, found, fmt.Sprintf("at least %d", least), remedy)
+		c.weak(setting, found, fmt.Sprintf("at least %v", least), remedy)
 	}
 }
 
@@ -198,11 +189,9 @@ func (c checker) stream(found, want jetstream.StreamConfig, atomic bool) {
 	if found.MaxAge > 0 && found.MaxAge < leastAge {
 		c.weak("max_age", found.MaxAge, fmt.Sprintf("none, or at least %v", leastAge), editStream)
 	}
-	if found.Duplicates < want.Duplicates {
-		c.weak("duplicate_window", found.Duplicates, fmt.Sprintf("at least %v", want.Duplicates), editStream)
-	}
+	atLeast(c, "duplicate_window", found.Duplicates, want.Duplicates, editStream)
 	if found.MaxMsgSize > 0 {
-		c.atLeast("max_msg_size", int64(found.MaxMsgSize), schema.MaxTraceBytes+maxHeaderBytes, editStream)
+		atLeast(c, "max_msg_size", int(found.MaxMsgSize), schema.MaxTraceBytes+maxHeaderBytes, editStream)
 	}
 	if !slices.Equal(found.Subjects, want.Subjects) {
 		c.weak("subjects", found.Subjects, want.Subjects, editStream)
@@ -220,7 +209,7 @@ func (c checker) durability(found, want jetstream.StreamConfig) {
 	equal(c, "persist_mode", found.PersistMode, jetstream.DefaultPersistMode, remakeStream)
 	equal(c, "no_ack", found.NoAck, false, editStream)
 	equal(c, "sealed", found.Sealed, false, remakeStream)
-	c.atLeast("num_replicas", int64(found.Replicas), int64(want.Replicas), editStream)
+	atLeast(c, "num_replicas", found.Replicas, want.Replicas, editStream)
 }
 
 func transform(cfg jetstream.StreamConfig) string {
@@ -232,12 +221,11 @@ func transform(cfg jetstream.StreamConfig) string {
 
 func (c checker) bucket(found jetstream.StreamConfig, want jetstream.KeyValueConfig) {
 	c.durability(found, jetstream.StreamConfig{Replicas: want.Replicas})
-	c.atLeast("history", found.MaxMsgsPerSubject, int64(want.History), editStream)
-	switch {
-	case want.TTL == 0:
+	atLeast(c, "history", found.MaxMsgsPerSubject, int64(want.History), editStream)
+	if want.TTL == 0 {
 		unlimited(c, "ttl", found.MaxAge, editStream)
-	case found.MaxAge > 0 && found.MaxAge < want.TTL:
-		c.weak("ttl", found.MaxAge, fmt.Sprintf("at least %v", want.TTL), editStream)
+	} else if found.MaxAge > 0 {
+		atLeast(c, "ttl", found.MaxAge, want.TTL, editStream)
 	}
 }
 
@@ -252,13 +240,11 @@ func (c checker) consumer(found, want jetstream.ConsumerConfig) {
 	equal(c, "mem_storage", found.MemoryStorage, false, remakeReader)
 	unlimited(c, "max_deliver", found.MaxDeliver, editConsumer)
 	unlimited(c, "inactive_threshold", found.InactiveThreshold, editConsumer)
-	if found.AckWait < want.AckWait {
-		c.weak("ack_wait", found.AckWait, fmt.Sprintf("at least %v", want.AckWait), editConsumer)
-	}
+	atLeast(c, "ack_wait", found.AckWait, want.AckWait, editConsumer)
 	if want.MaxAckPending < 0 {
 		unlimited(c, "max_ack_pending", found.MaxAckPending, editConsumer)
 	} else if found.MaxAckPending > 0 {
-		c.atLeast("max_ack_pending", int64(found.MaxAckPending), int64(want.MaxAckPending), editConsumer)
+		atLeast(c, "max_ack_pending", found.MaxAckPending, want.MaxAckPending, editConsumer)
 	}
 }
 

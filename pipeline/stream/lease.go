@@ -228,5 +228,5 @@ type leaseError struct {
 func (e *leaseError) Error() string { return e.text }
 func (e *leaseError) Unwrap() error { return e.kind }
 
-// Permanent returns true: retrying does not help (package run).
+// Permanent returns true: retrying does not help (package service).
 func (e *leaseError) Permanent() bool { return true }

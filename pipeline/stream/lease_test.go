@@ -59,13 +59,13 @@ func TestLeaseHasOneHolder(t *testing.T) {
 			case err != nil:
 				names(t, err, stream.ErrLeaseHeld, "host one")
 			case got.Swap(lease) != nil:
-				t.Error("two have the lease")
+				t.Error("two processes have the lease")
 			}
 		})
 	}
 	rivals.Wait()
 	if got.Load() == nil {
-		t.Fatal("nobody has the lease")
+		t.Fatal("no process has the lease")
 	}
 	refused(t, client, stream.ErrLeaseHeld, "one")
 	if err := got.Load().Confirm(t.Context()); err != nil {
@@ -86,11 +86,7 @@ func TestLeaseOfACutOffHolderIsTakenOver(t *testing.T) {
 	broker := brokertest.New(t)
 	client := connect(t, broker)
 	wire := brokertest.NewWire(t, broker.URL())
-	cutOff, err := stream.Connect(t.Context(), stream.Config{URL: wire.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cutOff.Close()
+	cutOff := brokertest.Connect(t, stream.Config{URL: wire.URL()})
 	before := acquire(t, cutOff, "one")
 	wire.Cut()
 	now := acquire(t, client, "two")
@@ -108,11 +104,7 @@ func TestSilentHolderKeepsTheLease(t *testing.T) {
 	broker := brokertest.New(t)
 	client := connect(t, broker)
 	wire := brokertest.NewWire(t, broker.URL())
-	stopped, err := stream.Connect(t.Context(), stream.Config{URL: wire.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stopped.Close()
+	stopped := brokertest.Connect(t, stream.Config{URL: wire.URL()})
 	lease := acquire(t, stopped, "one")
 	wire.Freeze()
 	refused(t, client, stream.ErrLeaseSilent, "one")
@@ -202,22 +194,12 @@ func TestLeaseOutlivesALeader(t *testing.T) {
 	})
 }
 
-// An operator may remove the lease of a holder that is gone for good. A holder that is not gone
+// An operator may remove the lease of a holder that is gone permanently. A holder that is not gone
 // learns of it.
 func TestRemovedLeaseIsLost(t *testing.T) {
 	client := connect(t, brokertest.New(t))
 	lease := acquire(t, client, "one")
-	bucket, err := client.Bucket(t.Context(), stream.Leases)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, revision, err := bucket.Get(t.Context(), "drift")
-	if err == nil {
-		err = bucket.Delete(t.Context(), "drift", revision)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	brokertest.RemoveKey(t, brokertest.Bucket(t, client, stream.Leases), "drift")
 	lost(t, lease, "was removed")
 	acquire(t, client, "two")
 }

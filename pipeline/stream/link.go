@@ -42,15 +42,15 @@ func (c *Client) reconnected(conn *nats.Conn) {
 // lost. While the connection is lost, within waits until it is back.
 func (c *Client) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, d)
-	stop := context.AfterFunc(c.standing(ctx), cancel)
+	stop := context.AfterFunc(c.connectedLink(ctx), cancel)
 	return ctx, func() {
 		stop()
 		cancel()
 	}
 }
 
-// standing returns a connected link, or a lost one if ctx ends first.
-func (c *Client) standing(ctx context.Context) *link {
+// connectedLink waits for a connected link. It returns a lost one if ctx ends first.
+func (c *Client) connectedLink(ctx context.Context) *link {
 	for {
 		l := c.link.Load()
 		if l.Err() == nil {
@@ -70,9 +70,9 @@ func (c *Client) away() bool {
 	return since != nil && time.Since(*since) > c.cfg.Timeout
 }
 
-// looksBeforeLeaving is how many checks in a row must fail before the client moves to another
+// failuresBeforeLeaving is how many checks in a row must fail before the client moves to another
 // server.
-const looksBeforeLeaving = 3
+const failuresBeforeLeaving = 3
 
 // leaveIsolated leaves a server that is connected but has had no JetStream for a while. It runs
 // until the client is closed. Such a server may be cut off from its peers, which continue without
@@ -90,7 +90,7 @@ func (c *Client) leaveIsolated(every time.Duration) {
 		if failures++; c.answers(every) || c.conn.Status() != nats.CONNECTED { // it may be lost meanwhile
 			failures = 0
 		}
-		if failures < looksBeforeLeaving {
+		if failures < failuresBeforeLeaving {
 			continue
 		}
 		failures = 0

@@ -14,15 +14,7 @@ import (
 // A client of several servers leaves one that is connected but has no JetStream. A server that is
 // cut off from its peers has none.
 func TestIsolatedServerIsLeft(t *testing.T) {
-	isolated, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	isolated.Start()
-	defer isolated.Shutdown()
-	if !isolated.ReadyForConnections(10 * time.Second) {
-		t.Fatal("the server without JetStream does not start")
-	}
+	isolated := runServer(t, server.Options{})
 	broker := brokertest.New(t)
 	broker.Stop() // so the client starts at the other server
 	client, err := stream.Connect(t.Context(), stream.Config{URL: isolated.ClientURL() + "," + broker.URL()})

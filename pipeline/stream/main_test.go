@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"go.uber.org/goleak"
 
 	"github.com/plumbline/plumbline/broker/brokertest"
@@ -16,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, brokertest.LeftBehind()..
 // connect returns a client of a broker with the whole topology.
 func connect(t testing.TB, broker *brokertest.Server) *stream.Client {
 	t.Helper()
-	client := dial(t, broker, stream.Config{})
+	client := broker.Connect()
 	pipelinetest.EnsureTopology(t, client)
 	return client
 }
@@ -25,16 +26,25 @@ func connect(t testing.TB, broker *brokertest.Server) *stream.Client {
 func dial(t testing.TB, broker *brokertest.Server, cfg stream.Config) *stream.Client {
 	t.Helper()
 	cfg.URL, cfg.MonitorURL = broker.URL(), broker.MonitorURL()
-	client, err := stream.Connect(t.Context(), cfg)
+	return brokertest.Connect(t, cfg)
+}
+
+// runServer runs a server with settings of the test, on loopback, until the test ends.
+func runServer(t *testing.T, options server.Options) *server.Server {
+	t.Helper()
+	options.Host, options.Port, options.NoLog, options.NoSigs = "127.0.0.1", server.RANDOM_PORT, true, true
+	options.StoreDir = t.TempDir()
+	s, err := server.NewServer(&options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return client
+	s.Start()
+	t.Cleanup(s.WaitForShutdown)
+	t.Cleanup(s.Shutdown)
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the server does not start")
+	}
+	return s
 }
 
 // open opens a consumer that is closed when the test ends.

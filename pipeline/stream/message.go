@@ -215,7 +215,6 @@ func (a *agentNames) of(stored string) (partition int, agent string) {
 	return partition, agent
 }
 
-// keepAlive restarts the ack wait of every message.
 func keepAlive(messages []Message) error {
 	for i := range messages {
 		if err := messages[i].answer("extend the ack wait of", inProgress); err != nil {

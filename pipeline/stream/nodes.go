@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -24,8 +25,8 @@ type node struct {
 	MaxPayload int64  `json:"max_payload"`
 	JetStream  struct {
 		Config *struct {
-			SyncAlways   bool            `json:"sync_always"`
-			SyncInterval nanosecondCount `json:"sync_interval"`
+			SyncAlways   bool          `json:"sync_always"`
+			SyncInterval time.Duration `json:"sync_interval"`
 		} `json:"config"`
 	} `json:"jetstream"`
 }
@@ -35,7 +36,7 @@ type node struct {
 // answers: a cluster works without it, and so does this client.
 func (c *Client) inspectNodes(ctx context.Context, r *Report) error {
 	connected := checker{object: "server " + c.conn.ConnectedServerName(), report: r}
-	connected.atLeast("max_payload", c.conn.MaxPayload(), leastPayload, raisePayload)
+	atLeast(connected, "max_payload", c.conn.MaxPayload(), leastPayload, raisePayload)
 	unread := map[string]bool{c.conn.ConnectedServerName(): true}
 	maps.Copy(unread, r.nodes)
 	var silent []error
@@ -49,7 +50,7 @@ func (c *Client) inspectNodes(ctx context.Context, r *Report) error {
 		delete(unread, n.Name)
 		check := checker{object: "server " + n.Name, report: r}
 		if n.Name != c.conn.ConnectedServerName() {
-			check.atLeast("max_payload", n.MaxPayload, leastPayload, raisePayload)
+			atLeast(check, "max_payload", n.MaxPayload, leastPayload, raisePayload)
 		}
 		if !n.JetStream.Config.SyncAlways {
 			check.weak("jetstream.sync_interval", n.JetStream.Config.SyncInterval, "always", "set sync_interval: always in the server's jetstream block")

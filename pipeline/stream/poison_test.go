@@ -63,24 +63,11 @@ func TestForeignMessageIDsHideNoTrace(t *testing.T) {
 // A user of NATS begins as many batches as the server holds, and ends none of them. Others can
 // still publish.
 func TestOpenBatchesOfOthersDelayNobody(t *testing.T) {
-	broker, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), SyncAlways: true, NoSigs: true, NoLog: true,
+	broker := runServer(t, server.Options{
+		JetStream: true, SyncAlways: true,
 		JetStreamLimits: server.JSLimitOpts{MaxBatchInflightPerStream: 3, MaxBatchTimeout: time.Hour}, // instead of 50 and 10 s
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	broker.Start()
-	defer broker.WaitForShutdown()
-	defer broker.Shutdown()
-	if !broker.ReadyForConnections(time.Minute) {
-		t.Fatal("the broker does not start")
-	}
-	client, err := stream.Connect(t.Context(), stream.Config{URL: broker.ClientURL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := brokertest.Connect(t, stream.Config{URL: broker.ClientURL()})
 	pipelinetest.EnsureTopology(t, client)
 	raw, err := nats.Connect(broker.ClientURL())
 	if err != nil {

@@ -68,7 +68,6 @@ func (c *Client) AppendLedger(ctx context.Context, events ...ledger.Event) error
 	return nil
 }
 
-// publishEach publishes the message of each item.
 func publishEach[T any](ctx context.Context, c *Client, what string, items []T, message func(T) (wire.Message, error)) error {
 	messages := make([]wire.Message, len(items))
 	for i, item := range items {

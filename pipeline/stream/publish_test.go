@@ -127,7 +127,7 @@ func TestReceiptsOnTheStream(t *testing.T) {
 		}
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("%d receipts came back, want %d", len(got), len(want))
+		t.Errorf("read %d receipts back, want %d", len(got), len(want))
 	}
 	if end == nil || *end != request {
 		t.Errorf("the last message is %v, want the request", end)

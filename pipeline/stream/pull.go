@@ -105,7 +105,6 @@ func (p *pull) receive(m *nats.Msg) {
 	p.signal()
 }
 
-// refuse ends the current request because the server refuses it.
 func (p *pull) refuse(r *refusal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,11 +142,6 @@ func endOf(status nats.Header) error {
 // bytes that are left.
 func noRoom(status nats.Header) bool {
 	return strings.HasPrefix(status.Get("Description"), "Message Size Exceeds")
-}
-
-// forgotten reports whether the server no longer knows the consumer.
-func forgotten(err error) bool {
-	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrConsumerDeleted)
 }
 
 // ask sends a request if one is due, and returns why the last one ended early.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,10 +22,9 @@ import (
 // lossy is a proxy between a client and the broker. It drops requests on demand, which does not
 // happen on a healthy network.
 type lossy struct {
-	listener net.Listener
-	broker   *url.URL
-	lose     atomic.Pointer[string] // a part of the subjects of requests to drop; nil: none
-	lost     atomic.Int64
+	*brokertest.Wire
+	lose atomic.Pointer[string] // a part of the subjects of requests to drop; nil: none
+	lost atomic.Int64
 }
 
 // The requests that lossy may drop.
@@ -37,30 +35,15 @@ var (
 
 func startLossy(t *testing.T, broker *brokertest.Server) *lossy {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	address, err := url.Parse(broker.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &lossy{listener: listener, broker: address}
-	go l.serve()
+	l := &lossy{Wire: brokertest.NewWire(t, broker.URL())}
+	l.Forward(l.forward)
 	return l
-}
-
-func (l *lossy) url() string {
-	address := *l.broker
-	address.Host = l.listener.Addr().String()
-	return address.String()
 }
 
 // connect returns a client whose connection goes through the proxy.
 func (l *lossy) connect(t *testing.T, cfg stream.Config) *stream.Client {
 	t.Helper()
-	cfg.URL = l.url()
+	cfg.URL = l.URL()
 	client, err := stream.Connect(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -71,22 +54,6 @@ func (l *lossy) connect(t *testing.T, cfg stream.Config) *stream.Client {
 		}
 	})
 	return client
-}
-
-func (l *lossy) serve() {
-	for {
-		client, err := l.listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial("tcp", l.broker.Host)
-		if err != nil {
-			_ = client.Close()
-			continue
-		}
-		go func() { l.forward(client, server); _ = server.Close() }()
-		go func() { _, _ = io.Copy(client, server); _ = client.Close() }()
-	}
 }
 
 // forward copies what the client sends, one protocol message at a time.
@@ -180,7 +147,7 @@ func TestReaderRestartsUntilItSucceeds(t *testing.T) {
 		}
 	}
 	if network.lost.Load() == 0 {
-		t.Error("no look was lost: the test shows nothing")
+		t.Error("no request was lost: the test shows nothing")
 	}
 	for i, m := range messages {
 		if m.Sequence != uint64(i+1) {
@@ -265,7 +232,7 @@ func awaitRequested(t *testing.T, consumer *stream.Consumer, left int) (messages
 			return messages, bytes
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%d messages with %d bytes came, and the request is open", messages, bytes)
+			t.Fatalf("%d messages with %d bytes arrived, and the request is still open", messages, bytes)
 		}
 	}
 }
@@ -286,7 +253,7 @@ func TestPrefetchIsBoundedByBytes(t *testing.T) {
 			most = max(most, bytes)
 		}
 		if most > bound || most < bound/2 {
-			t.Errorf("durable %q: %d bytes waited, the bound is %d", durable, most, bound)
+			t.Errorf("durable %q: %d bytes were queued, the limit is %d", durable, most, bound)
 		}
 	}
 }
@@ -303,7 +270,7 @@ func TestMessageLargerThanTheBound(t *testing.T) {
 			t.Fatalf("message %d has sequence %d and %d bytes", i, m.Sequence, len(m.Data))
 		}
 		if n, bytes := awaitRequested(t, consumer, len(sizes)-i-1); bytes > bound && n > 1 {
-			t.Errorf("%d messages with %d bytes wait, the bound is %d", n, bytes, bound)
+			t.Errorf("%d messages with %d bytes are queued, the limit is %d", n, bytes, bound)
 		}
 	}
 }
@@ -315,7 +282,7 @@ func TestRequestThatIsExactlyFull(t *testing.T) {
 	first := open(t, client, stream.ConsumerConfig{Stream: stream.Traces})
 	fetch(t, first, 1)
 	if n, _ := awaitRequested(t, first, 4); n != 4 {
-		t.Fatalf("%d messages wait", n)
+		t.Fatalf("%d messages are waiting", n)
 	}
 	size := first.NextSize()
 	second := open(t, client, stream.ConsumerConfig{Stream: stream.Traces, PrefetchBytes: 2 * size})

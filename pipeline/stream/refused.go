@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -13,7 +14,7 @@ import (
 
 // ErrRefused says that the broker refuses a subject to this client's user. Repeating the request
 // helps only after somebody has changed the user's rights, so it ends a start. The error
-// is an ErrUnavailable, too: a service that runs goes on when the rights are back.
+// is an ErrUnavailable, too: a running service continues when the rights are back.
 var ErrRefused = errors.New("the broker denies this user the right")
 
 // refusal is the server's message that it refuses a request. Such a request is never answered.
@@ -36,12 +37,8 @@ func (r *refusal) Is(target error) bool {
 // making reports whether the refused request would create a stream or a consumer, which another
 // user may create.
 func (r *refusal) making() bool {
-	for _, request := range []string{"STREAM.CREATE.", "STREAM.UPDATE.", "CONSUMER.CREATE."} {
-		if strings.HasPrefix(r.subject, api+request) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"STREAM.CREATE.", "STREAM.UPDATE.", "CONSUMER.CREATE."},
+		func(request string) bool { return strings.HasPrefix(r.subject, api+request) })
 }
 
 // refusals passes refusals to those who wait for an answer. Without it, a refused request would
@@ -77,11 +74,8 @@ func (r *refusals) came(refused *refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for w := range r.waiting {
-		for _, part := range w.parts {
-			if strings.Contains(refused.subject, part) {
-				w.take(refused)
-				break
-			}
+		if slices.ContainsFunc(w.parts, func(part string) bool { return strings.Contains(refused.subject, part) }) {
+			w.take(refused)
 		}
 	}
 }
@@ -112,7 +106,8 @@ func (c *Client) unlessRefused(ctx context.Context, request func(context.Context
 
 // awaitRefusal ends a context, with the refusal as its cause, unless stop is called first.
 func (c *Client) awaitRefusal(end context.CancelCauseFunc, parts ...string) (stop func()) {
-	return c.refusals.await(func(r *refusal) { end(r) }, append(parts, c.inboxes())...)
+	inboxes := cmp.Or(c.cfg.InboxPrefix, "_INBOX") + "."
+	return c.refusals.await(func(r *refusal) { end(r) }, append(parts, inboxes)...)
 }
 
 // refusedOr returns the refusal that has ended a context, or err if there is none.
@@ -122,12 +117,4 @@ func refusedOr(ctx context.Context, err error) error {
 		return cause
 	}
 	return err
-}
-
-// inboxes returns the prefix of this client's inbox subjects.
-func (c *Client) inboxes() string {
-	if c.cfg.InboxPrefix != "" {
-		return c.cfg.InboxPrefix + "."
-	}
-	return nats.InboxPrefix
 }

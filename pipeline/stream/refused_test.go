@@ -20,19 +20,9 @@ func brokerWithLimited(t *testing.T, publish, subscribe []string) (whole, limite
 		Publish:   &server.SubjectPermission{Allow: []string{">"}, Deny: publish},
 		Subscribe: &server.SubjectPermission{Allow: []string{">"}, Deny: subscribe},
 	}
-	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true,
-		Users: []*server.User{{Username: "whole", Password: "w"}, {Username: "limited", Password: "l", Permissions: denied}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(s.WaitForShutdown)
-	t.Cleanup(s.Shutdown)
-	if !s.ReadyForConnections(10 * time.Second) {
-		t.Fatal("the server does not start")
-	}
+	s := runServer(t, server.Options{JetStream: true, Users: []*server.User{
+		{Username: "whole", Password: "w"}, {Username: "limited", Password: "l", Permissions: denied},
+	}})
 	connect := func(user, password string) *stream.Client {
 		client, err := stream.Connect(t.Context(), stream.Config{URL: "nats://" + s.Addr().String(), User: user, Password: password, Name: "tester", AllowUnsafe: true})
 		if err != nil {

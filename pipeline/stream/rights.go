@@ -132,16 +132,10 @@ func (g *grants) ingest() {
 	g.may(subject.Traces, wire.ReceiptPrefix+"*", subject.Coherences, wire.DeadLetterPrefix+"ingest", wire.MarkSubject)
 	g.may(api + "DIRECT.GET." + Traces) // compares a duplicate with what is stored
 	g.appends(ledger.Boot, ledger.Retract, ledger.Meta)
-	g.gets(Cards)
-	g.gets(Revocations)
-	g.gets(Messages)
+	g.gets(Cards, Revocations, Messages)
 	g.getsNewest(Handshakes)
-	for _, bucket := range []string{Cards, Revocations, Messages} {
-		g.watches(bucket)
-	}
-	for _, bucket := range []string{Cards, Revocations, Handshakes, Messages} {
-		g.may("$KV." + bucket + ".>")
-	}
+	g.watches(Cards, Revocations, Messages)
+	g.may("$KV."+Cards+".>", "$KV."+Revocations+".>", "$KV."+Handshakes+".>", "$KV."+Messages+".>")
 	g.subscribe = append(g.subscribe, subject.Handshakes, "$SRV.>")
 	g.respond = true
 }
@@ -157,8 +151,7 @@ func (g *grants) verifier() {
 	g.may(subject.Alerts(subject.AlertViolation), subject.Alerts(subject.AlertFinding))
 	g.appends(ledger.Boot, ledger.Verify)
 	g.gets(Cards)
-	g.watches(Cards)
-	g.watches(Revocations)
+	g.watches(Cards, Revocations)
 	g.getsNewest(Messages)
 }
 
@@ -174,15 +167,12 @@ func (g *grants) drift() {
 	g.holds("drift")
 	g.appends(ledger.Boot)
 	g.gets(Cards)
-	g.watches(Cards)
-	g.watches(Revocations)
+	g.watches(Cards, Revocations)
 }
 
 // exporter reads receipts and ledgers from its checkpoints, and stores its plans for sealing.
 func (g *grants) exporter(objectStore string) {
-	g.readsStream(Receipts)
-	g.readsStream(Ledger)
-	g.readsStream(AgentLedger)
+	g.reads(Receipts, Ledger, AgentLedger)
 	g.may(api + "DIRECT.GET." + Traces) // checks whether a trace was received twice
 	g.gets(Cards)
 	g.getsNewest(Seals)
@@ -212,15 +202,10 @@ func (g *grants) operator() {
 		}
 		g.may(create)
 	}
-	for _, stream := range []string{Traces, Receipts, Alerts, DeadLetters, Ledger} {
-		g.readsStream(stream)
-	}
+	g.reads(Traces, Receipts, Alerts, DeadLetters, Ledger)
 	g.gets(Cards)
-	for _, bucket := range []string{Cards, Revocations, Seals} {
-		g.watches(bucket)
-	}
-	g.getsNewest(Seals)
-	g.getsNewest(Messages)
+	g.watches(Cards, Revocations, Seals)
+	g.getsNewest(Seals, Messages)
 	g.may(wire.ReceiptPrefix+"*", wire.DeadLetterPrefix+"verifier")
 	g.may(subject.Alerts(subject.AlertViolation), subject.Alerts(subject.AlertFinding), subject.Alerts(subject.AlertDrift))
 	g.may("$KV." + Leases + ".*") // removes the lease of a process that is gone
@@ -236,7 +221,6 @@ const (
 	flowControl = "$JS.FC."
 )
 
-// isDrift reports whether a consumer belongs to drift.
 func isDrift(d durable) bool { return strings.HasPrefix(d.Durable, "drift-") }
 
 // consumes grants reading an existing durable consumer.
@@ -246,29 +230,39 @@ func (g *grants) consumes(d durable) {
 }
 
 // gets grants looking up the value of a key, from any replica and from the leader.
-func (g *grants) gets(bucket string) {
-	g.may(api + "DIRECT.GET.KV_" + bucket + ".>")
-	g.getsNewest(bucket)
+func (g *grants) gets(buckets ...string) {
+	for _, bucket := range buckets {
+		g.may(api + "DIRECT.GET.KV_" + bucket + ".>")
+	}
+	g.getsNewest(buckets...)
 }
 
 // getsNewest grants lookups from the leader only.
-func (g *grants) getsNewest(bucket string) { g.may(api + "STREAM.MSG.GET.KV_" + bucket) }
+func (g *grants) getsNewest(buckets ...string) {
+	for _, bucket := range buckets {
+		g.may(api + "STREAM.MSG.GET.KV_" + bucket)
+	}
+}
 
 // watches grants listing and watching the keys of a bucket. That takes an ephemeral push
 // consumer.
-func (g *grants) watches(bucket string) {
-	stream := "KV_" + bucket
-	g.ephemeral(stream)
-	g.may(flowControl+stream+".>", flowControl+"*.*."+stream+".>")
+func (g *grants) watches(buckets ...string) {
+	for _, bucket := range buckets {
+		stream := "KV_" + bucket
+		g.ephemeral(stream)
+		g.may(flowControl+stream+".>", flowControl+"*.*."+stream+".>")
+	}
 }
 
-// readsStream grants reading with an ephemeral consumer, and denies fetching messages from the
+// reads grants reading streams with ephemeral consumers, and denies fetching messages from the
 // consumers of the services.
-func (g *grants) readsStream(stream string) {
-	g.ephemeral(stream)
-	g.may(api + "CONSUMER.MSG.NEXT." + stream + ".*")
-	for _, d := range durablesOf(stream) {
-		g.denyTo(api + "CONSUMER.MSG.NEXT." + stream + "." + d.Durable)
+func (g *grants) reads(streams ...string) {
+	for _, stream := range streams {
+		g.ephemeral(stream)
+		g.may(api + "CONSUMER.MSG.NEXT." + stream + ".*")
+		for _, d := range durablesOf(stream) {
+			g.denyTo(api + "CONSUMER.MSG.NEXT." + stream + "." + d.Durable)
+		}
 	}
 }
 

@@ -59,7 +59,15 @@ func (c *Client) Serve(ctx context.Context, cfg ServiceConfig, handle func(ctx c
 		s.inHand.Add(1)
 		defer s.inHand.Done()
 		data, fault := handle(ctx, r.Subject(), r.Data())
-		if err := reply(r, data, fault); err != nil {
+		var err error
+		switch {
+		case r.Reply() == "": // a plain publish: nobody waits for an answer
+		case fault != nil:
+			err = r.Error(strconv.Itoa(fault.Code), fault.Description, fault.Data)
+		default:
+			err = r.Respond(data)
+		}
+		if err != nil {
 			c.cfg.Logger.Warn("a request cannot be answered", "service", cfg.Name, "error", err)
 		}
 	})
@@ -96,16 +104,6 @@ func (c *Client) flush(ctx context.Context) error {
 	ctx, cancel := c.within(ctx, c.cfg.Timeout)
 	defer cancel()
 	return classify(c.conn.FlushWithContext(ctx))
-}
-
-func reply(r micro.Request, data []byte, fault *ServiceFault) error {
-	if r.Reply() == "" { // a plain publish: nobody waits for an answer
-		return nil
-	}
-	if fault != nil {
-		return r.Error(strconv.Itoa(fault.Code), fault.Description, fault.Data)
-	}
-	return r.Respond(data)
 }
 
 // Drain accepts no more requests and returns when the received ones are answered, or ctx ends. If

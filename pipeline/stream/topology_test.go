@@ -35,11 +35,7 @@ func TestEnsureTopologyIsConcurrentAndRepeatable(t *testing.T) {
 
 func TestInspectNamesWhatIsMissingAndUnknown(t *testing.T) {
 	broker := brokertest.New(t)
-	client, err := stream.Connect(t.Context(), stream.Config{URL: broker.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := brokertest.Connect(t, stream.Config{URL: broker.URL()})
 	report, err := client.Inspect(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -199,27 +195,9 @@ func TestFewerReplicasAreRefused(t *testing.T) {
 }
 
 func TestInspectReportsTheSyncInterval(t *testing.T) {
-	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: -1, HTTPHost: "127.0.0.1", HTTPPort: -1,
-		JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	defer s.WaitForShutdown()
-	defer s.Shutdown()
-	if !s.ReadyForConnections(10 * time.Second) {
-		t.Fatal("the server does not start")
-	}
-	client, err := stream.Connect(t.Context(), stream.Config{
-		URL: s.ClientURL(), MonitorURL: "http://" + s.MonitorAddr().String(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	err = client.EnsureTopology(t.Context())
+	s := runServer(t, server.Options{HTTPHost: "127.0.0.1", HTTPPort: -1, JetStream: true})
+	client := brokertest.Connect(t, stream.Config{URL: s.ClientURL(), MonitorURL: "http://" + s.MonitorAddr().String()})
+	err := client.EnsureTopology(t.Context())
 	var weakness stream.Weakness
 	if !errors.As(err, &weakness) || weakness.Setting != "jetstream.sync_interval" {
 		t.Errorf("EnsureTopology = %v", err)

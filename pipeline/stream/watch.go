@@ -59,7 +59,7 @@ func (w *watch) run(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	cancel := func() { end(nil) }
 	defer cancel()
-	defer context.AfterFunc(client.standing(ctx), cancel)()
+	defer context.AfterFunc(client.connectedLink(ctx), cancel)()
 	defer client.awaitRefusal(end, "CONSUMER.CREATE.KV_"+w.bucket.name, flowControl+"KV_"+w.bucket.name)()
 	tooSlow := time.AfterFunc(client.cfg.Timeout, cancel)
 	watcher, err := w.bucket.kv.Watch(ctx, w.pattern)

@@ -14,6 +14,7 @@ package walk
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -55,23 +56,56 @@ func Measured(ctx context.Context, broker Broker) (floors [subject.Partitions]ui
 	return floors, nil
 }
 
+// The limits of one fetch.
+const (
+	fetchMessages = 5000
+	fetchBytes    = 32 << 20
+	fetchWait     = 250 * time.Millisecond
+)
+
 // Slices yields the messages of a stream up to until.LastSequence, at most `most` in a slice, with
-// 0 meaning a few thousand. The configuration names the stream and may set From or Since. A slice
-// is valid until the next one. An error ends the walk, after the messages that came before it.
+// 0 meaning a few thousand. The configuration names the stream and may set From or Since. It must
+// have no filter, because a filter could hide the last sequence. A slice is valid until the next
+// one. An error ends the walk, after the messages that came before it.
 func Slices(ctx context.Context, client *stream.Client, cfg stream.ConsumerConfig, until stream.State, most int) iter.Seq2[[]stream.Message, error] {
+	cfg.PrefetchMessages, cfg.PrefetchBytes = fetchMessages, fetchBytes
+	if most <= 0 {
+		most = fetchMessages
+	}
+	last := until.LastSequence
+	hasNothing := func(state stream.State) bool {
+		return state.Messages == 0 || state.FirstSequence > last || state.LastReceived.Before(cfg.Since)
+	}
 	return func(yield func([]stream.Message, error) bool) {
-		reader, err := client.ReadThrough(ctx, cfg, until.LastSequence, until)
+		if cfg.From > last || hasNothing(until) {
+			return
+		}
+		source, err := client.OpenConsumer(ctx, cfg)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		defer reader.Close()
-		for {
-			messages, err := reader.Next(ctx, most)
-			if err == nil && len(messages) == 0 {
+		defer source.Close()
+		var inbox []stream.Message
+		for done := false; !done; {
+			clear(inbox)
+			inbox, err = source.Fetch(ctx, inbox[:0], most, fetchBytes, fetchWait)
+			n := len(inbox)
+			if n > 0 {
+				done = inbox[n-1].Sequence >= last
+			} else if err == nil {
+				var state stream.State
+				state, err = client.StreamState(ctx, cfg.Stream)
+				done = err == nil && hasNothing(state) // retention has removed the rest
+			}
+			for n > 0 && inbox[n-1].Sequence > last {
+				n--
+			}
+			if n > 0 && !yield(inbox[:n], nil) {
 				return
 			}
-			if !yield(messages, err) || err != nil {
+			if err != nil && !done {
+				yield(nil, err)
 				return
 			}
 		}

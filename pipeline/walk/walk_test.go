@@ -2,9 +2,11 @@ package walk_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
@@ -46,11 +48,7 @@ func TestAckFloorIsReadBeforeTheStates(t *testing.T) {
 // A walk yields the messages from its start to the sequence that was last when it began, in order
 // and without gaps, and acks nothing.
 func TestWalkEndsAtTheSequenceThatWasLast(t *testing.T) {
-	client, err := stream.Connect(t.Context(), stream.Config{URL: brokertest.Start(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
+	client := brokertest.New(t).Connect()
 	pipelinetest.EnsureTopology(t, client)
 	committer := client.NewCommitter(stream.CommitConfig{})
 	defer committer.Close()
@@ -108,5 +106,51 @@ func TestWalkEndsAtTheSequenceThatWasLast(t *testing.T) {
 	}
 	if progress, err := client.ConsumerProgress(t.Context(), stream.Traces, stream.VerifierConsumer); err != nil || progress.AckFloor != 0 {
 		t.Errorf("ack floor %d, error %v", progress.AckFloor, err)
+	}
+}
+
+// A walk yields what the broker sent before it closed the connection permanently, and then the
+// error.
+func TestWalkYieldsAnErrorAfterTheMessages(t *testing.T) {
+	broker := brokertest.New(t)
+	client := broker.Connect()
+	pipelinetest.EnsureTopology(t, client)
+	committer := client.NewCommitter(stream.CommitConfig{})
+	defer committer.Close()
+	records := make([]stream.Record, 21)
+	for i := range records {
+		records[i] = pipelinetest.Trace(fmt.Sprintf("tr-%d", i), "a", "ac", "s", "2026-02-01T00:00:00Z", "search")
+	}
+	if _, err := committer.Publish(t.Context(), records); err != nil {
+		t.Fatal(err)
+	}
+	state, err := client.StreamState(t.Context(), stream.Traces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state.LastSequence++ // the walk does not end before the error
+	wire := brokertest.NewWire(t, broker.URL())
+	expelled := brokertest.Connect(t, stream.Config{URL: wire.URL(), Timeout: 300 * time.Millisecond})
+	var failed error
+	last := uint64(0)
+	for messages, err := range walk.Slices(t.Context(), expelled, stream.ConsumerConfig{Stream: stream.Traces}, state, 2) {
+		if failed != nil {
+			t.Fatalf("after the error: %d messages, error %v", len(messages), err)
+		}
+		failed = err
+		for i := range messages {
+			if last++; messages[i].Sequence != last {
+				t.Fatalf("sequence %d, want %d", messages[i].Sequence, last)
+			}
+		}
+		if last <= 2 && err == nil {
+			wire.Expel()
+			if err := expelled.Closed(t.Context()); err == nil {
+				t.Fatal("the connection is not closed")
+			}
+		}
+	}
+	if last == 0 || !errors.Is(failed, stream.ErrUnavailable) {
+		t.Errorf("%d messages, error %v", last, failed)
 	}
 }
