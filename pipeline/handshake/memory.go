@@ -42,7 +42,7 @@ func hashed(id string) string {
 // once stores a message before it is answered. Of all concurrent requests, in any process, one
 // succeeds. The others get a Problem.
 func (s *Service) once(ctx context.Context, m schema.Handshake, sender string, value []byte) error {
-	_, err := s.memory.Create(ctx, keyOf(m.Type(), m.ID(), sender), value)
+	_, err := s.Memory.Create(ctx, keyOf(m.Type(), m.ID(), sender), value)
 	if errors.Is(err, stream.ErrConflict) {
 		return problem.New(http.StatusConflict, WordReplayed, "agent %q has sent its %s with this request_id before: "+
 			"each handshake has a request_id of its own, and each of its messages is answered once", sender, m.Type())
@@ -59,7 +59,7 @@ const maxRequests = 64
 // request_id to the same responder, from an agent for which the sender of the check may speak. It
 // chooses the one that named the card of the check, or else the only one.
 func (s *Service) requestOf(ctx context.Context, check *schema.CoherenceCheck, q *Question) (*schema.CardRequest, error) {
-	remembered, err := s.memory.Matching(ctx, string(schema.MessageCardRequest)+"."+hashed(check.RequestID)+".*", maxRequests)
+	remembered, err := s.Memory.Matching(ctx, string(schema.MessageCardRequest)+"."+hashed(check.RequestID)+".*", maxRequests)
 	if err != nil {
 		return nil, err
 	}

@@ -32,12 +32,10 @@ func problemIn(err error) error {
 	if !errors.As(err, &refused) {
 		return err
 	}
-	code := http.StatusBadRequest
-	if refused.Reason == schema.ReasonTooLarge {
-		code = http.StatusRequestEntityTooLarge
-	}
 	p := problem.Invalid(refused.Reason, refused.Faults...)
-	p.Code = code
+	if refused.Reason == schema.ReasonTooLarge {
+		p.Code = http.StatusRequestEntityTooLarge
+	}
 	return p
 }
 

@@ -56,7 +56,7 @@ func (s *Service) keep(ctx context.Context, r *Record) error {
 	if err != nil {
 		return fmt.Errorf("write the record of a handshake: %w", err)
 	}
-	return s.results.PublishCoherence(ctx, wire.CoherenceResult{
+	return s.Results.PublishCoherence(ctx, wire.CoherenceResult{
 		Initiator: r.Initiator, ID: r.ID(messages).String(), Data: data,
 	})
 }
@@ -64,15 +64,16 @@ func (s *Service) keep(ctx context.Context, r *Record) error {
 // ReadRecord decodes a message of stream COHERENCE.
 func ReadRecord(data []byte) (*Record, *Messages, error) {
 	var r Record
-	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, nil, fmt.Errorf("read the record of a handshake: %w", err)
+	var messages *Messages
+	err := json.Unmarshal(data, &r)
+	if err == nil {
+		messages, err = r.Messages()
 	}
-	messages, err := r.Messages()
+	if err == nil && (r.Initiator == "" || r.Responder == "") {
+		err = errors.New("it names no agents")
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the record of a handshake: %w", err)
-	}
-	if r.Initiator == "" || r.Responder == "" {
-		return nil, nil, errors.New("read the record of a handshake: it names no agents")
 	}
 	return &r, messages, nil
 }

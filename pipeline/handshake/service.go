@@ -23,15 +23,6 @@ import (
 	"github.com/plumbline/plumbline/schema/signature"
 )
 
-// Cards looks cards up (cards.Registry).
-type Cards interface {
-	Current(agentID string, at time.Time) *cards.Entry // nil if there is none to show
-	CurrentCard(ctx context.Context, agentID string, at time.Time) (*cards.Card, error)
-	Lookup(ctx context.Context, cardID string) (*cards.Card, error)
-	RevokedAt(cardID string) time.Time // zero if it is not revoked
-	OfAgent(agentID string) []*cards.Entry
-}
-
 // Results stores results durably (stream.Client).
 type Results interface {
 	PublishCoherence(ctx context.Context, result wire.CoherenceResult) error
@@ -48,20 +39,14 @@ type Signer interface {
 
 // Service answers for every agent with a card. Any goroutine may call its methods.
 type Service struct {
-	cards    Cards
-	peers    *Peers // nil: none
-	log      *slog.Logger
-	memory   Memory
-	results  Results
-	signer   Signer
+	Parts
 	assessor *coherence.Assessor
-	now      func() time.Time
 	messages *prometheus.CounterVec // by transport and outcome
 }
 
 // Parts are the dependencies of a Service.
 type Parts struct {
-	Cards      Cards
+	Cards      *cards.Registry
 	Peers      *Peers // asked for initiators that Cards does not know; nil: none
 	Memory     Memory
 	Results    Results
@@ -83,15 +68,12 @@ func New(p Parts) (*Service, error) {
 		Help: "Messages of the value coherence handshake received, by transport and outcome.",
 	}, []string{"transport", "outcome"})
 	p.Metrics.MustRegister(messages)
-	return &Service{
-		cards: p.Cards, peers: p.Peers, log: p.Log, memory: p.Memory, results: p.Results,
-		signer: p.Signer, assessor: assessor, now: p.Now, messages: messages,
-	}, nil
+	return &Service{Parts: p, assessor: assessor, messages: messages}, nil
 }
 
 // Keys returns the current and earlier keys of the answers, starting with the one in use.
 func (s *Service) Keys() (public []schema.Key) {
-	for _, k := range s.signer.Keys() {
+	for _, k := range s.Signer.Keys() {
 		public = append(public, schema.Key{KeyID: k.KeyID, PublicKey: k.Public()})
 	}
 	return public
@@ -99,7 +81,7 @@ func (s *Service) Keys() (public []schema.Key) {
 
 // sign signs a JSON object without its own member "signature".
 func (s *Service) sign(object []byte, now time.Time) (*schema.Signature, error) {
-	key, err := s.signer.Current(now)
+	key, err := s.Signer.Current(now)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +126,7 @@ func (s *Service) answer(ctx context.Context, q Question) ([]byte, error) {
 	if err != nil {
 		return nil, problemIn(err)
 	}
-	now := s.now().UTC()
+	now := s.Now().UTC()
 	switch m := message.(type) {
 	case *schema.CardRequest:
 		return s.respond(ctx, &q, m, now)
@@ -162,7 +144,7 @@ func (s *Service) respond(ctx context.Context, q *Question, m *schema.CardReques
 	if err := admit(ctx, q, m, m.Requester, s.initiator, now); err != nil {
 		return nil, err
 	}
-	card, err := s.cards.CurrentCard(ctx, q.Responder, now)
+	card, err := s.Cards.CurrentCard(ctx, q.Responder, now)
 	if errors.Is(err, cards.ErrUnknown) {
 		return nil, problem.New(http.StatusNotFound, WordNoCard,
 			"no current card is registered for agent %q: its owner registers one with PUT /v1/cards/{card_id}", q.Responder)
@@ -237,8 +219,8 @@ func (s *Service) assess(ctx context.Context, q *Question, m *schema.CoherenceCh
 
 // party returns one side, from the message and the registry.
 func (s *Service) party(ctx context.Context, agentID, cardID string) (coherence.Party, error) {
-	party := coherence.Party{CardID: cardID, AgentID: agentID, RevokedAt: s.cards.RevokedAt(cardID)}
-	card, err := s.cards.Lookup(ctx, cardID)
+	party := coherence.Party{CardID: cardID, AgentID: agentID, RevokedAt: s.Cards.RevokedAt(cardID)}
+	card, err := s.Cards.Lookup(ctx, cardID)
 	switch {
 	case err == nil:
 		party.Card = card.Card
@@ -252,7 +234,7 @@ func (s *Service) party(ctx context.Context, agentID, cardID string) (coherence.
 // the message, or "" if there is none. Neither side may choose the card by which it, or the
 // other, is judged.
 func (s *Service) newer(p coherence.Party, now time.Time) string {
-	current := s.cards.Current(p.AgentID, now)
+	current := s.Cards.Current(p.AgentID, now)
 	if current == nil || p.Card == nil || !current.IssuedAt().After(p.Card.IssuedAt) {
 		return ""
 	}
@@ -264,12 +246,12 @@ func (s *Service) newer(p coherence.Party, now time.Time) string {
 // must not override the registry.
 func (s *Service) initiator(ctx context.Context, agentID, cardID string) (coherence.Party, error) {
 	party, err := s.party(ctx, agentID, cardID)
-	if err != nil || party.Card != nil || s.peers == nil || len(s.cards.OfAgent(agentID)) > 0 {
+	if err != nil || party.Card != nil || s.Peers == nil || len(s.Cards.OfAgent(agentID)) > 0 {
 		return party, err
 	}
-	card, revoked, err := s.peers.Card(ctx, agentID, cardID)
+	card, revoked, err := s.Peers.Card(ctx, agentID, cardID)
 	if err != nil { // all peers were asked: without a card it is unknown
-		s.log.Warn("failed to fetch the card of an initiator from the peers", "agent", agentID, "card", cardID, "error", err)
+		s.Log.Warn("failed to fetch the card of an initiator from the peers", "agent", agentID, "card", cardID, "error", err)
 	}
 	party.Card, party.RevokedAt = card, revoked
 	return party, nil

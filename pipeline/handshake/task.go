@@ -53,7 +53,7 @@ func (s *Service) receipt(ctx context.Context, m *schema.TaskResult, receipt sch
 	if p := ProblemOf(replayed); p == nil || p.Word != WordReplayed {
 		return receipt, replayed
 	}
-	value, _, err = s.memory.GetNewest(ctx, keyOf(m.Type(), m.ID(), m.Responder.AgentID))
+	value, _, err = s.Memory.GetNewest(ctx, keyOf(m.Type(), m.ID(), m.Responder.AgentID))
 	if err != nil {
 		return receipt, fmt.Errorf("read the earlier receipt: %w", err)
 	}

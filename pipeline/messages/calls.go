@@ -25,7 +25,7 @@ func (s *Service) Call(ctx context.Context, q *wire.CallRequest) (*wire.CallDeci
 		if err := s.decide(ctx, r); err != nil {
 			return nil, err
 		}
-		if err := s.records.make(ctx, callKey(r.ID), r); err != nil {
+		if err := s.Records.make(ctx, callKey(r.ID), r); err != nil {
 			return nil, fmt.Errorf("record a tool call: %w", err)
 		}
 	}
@@ -43,9 +43,9 @@ func (s *Service) Call(ctx context.Context, q *wire.CallRequest) (*wire.CallDeci
 // decide decides by the records of the message: it was signed for this session, it was accepted,
 // and the accepted intents cover the tool.
 func (s *Service) decide(ctx context.Context, r *message.Record) error {
-	policy := s.policies.Of(r.AgentID, r.At)
+	policy := s.Policies.Of(r.AgentID, r.At)
 	r.ToolClass = policy.Tools[r.ToolName]
-	signed, err := s.records.Message(ctx, r.MessageID)
+	signed, err := s.Records.Message(ctx, r.MessageID)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (s *Service) decide(ctx context.Context, r *message.Record) error {
 		against(r, message.Blocked, message.ReasonWrongSession, "the message is for another agent or session")
 		return nil
 	}
-	accepted, err := s.records.Acceptance(ctx, signed)
+	accepted, err := s.Records.Acceptance(ctx, signed)
 	if err != nil {
 		return err
 	}

@@ -12,18 +12,11 @@ import (
 // nonceKey returns the key under which an earlier version stored the acceptance of a message.
 func nonceKey(nonce string) string { return "nonce." + nonce }
 
-// Movable is a bucket whose keys can be listed and deleted.
-type Movable interface {
-	Bucket
-	Keys(ctx context.Context, patterns ...string) ([]string, error)
-	Delete(ctx context.Context, key string, last uint64) error
-}
-
 // MoveAcceptances moves the acceptances that an earlier version stored under nonces to their
 // current keys, byte for byte. It moves an acceptance once its window is over, because then no
 // process of that version can meet its nonce again. It returns how many are younger. Any number
 // of processes may move concurrently.
-func (s *Service) MoveAcceptances(ctx context.Context, bucket Movable) (younger int, err error) {
+func (s *Service) MoveAcceptances(ctx context.Context, bucket *stream.Bucket) (younger int, err error) {
 	keys, err := bucket.Keys(ctx, nonceKey("*"))
 	if err != nil {
 		return 0, fmt.Errorf("list acceptances under nonces: %w", err)
@@ -42,7 +35,7 @@ func (s *Service) MoveAcceptances(ctx context.Context, bucket Movable) (younger 
 
 // moveAcceptance reports whether nothing is left to move under a key. A value that is not an
 // acceptance stays: nobody reads it.
-func (s *Service) moveAcceptance(ctx context.Context, bucket Movable, key string) (moved bool, err error) {
+func (s *Service) moveAcceptance(ctx context.Context, bucket *stream.Bucket, key string) (moved bool, err error) {
 	value, revision, err := bucket.GetNewest(ctx, key)
 	if errors.Is(err, stream.ErrNotFound) { // another process moved it
 		return true, nil
@@ -54,7 +47,7 @@ func (s *Service) moveAcceptance(ctx context.Context, bucket Movable, key string
 	if err != nil || !ours(record.MessageID) {
 		return true, nil
 	}
-	if s.now().Sub(record.At) < 2*s.window {
+	if s.Now().Sub(record.At) < 2*s.Window {
 		return false, nil
 	}
 	to := acceptanceKey(record.MessageID)

@@ -33,7 +33,7 @@ func TestNoncesHaveNoEntries(t *testing.T) {
 func TestAcceptancesOfAnEarlierVersionAreMoved(t *testing.T) {
 	bucket := openBucket(t)
 	s := newGateway(t)
-	s.records = NewRecords(bucket)
+	s.Records = NewRecords(bucket)
 	old := s.earlier(t, bucket)
 	s.now = s.now.Add(message.DefaultWindow)
 	young := s.earlier(t, bucket)
@@ -54,7 +54,7 @@ func TestAcceptancesOfAnEarlierVersionAreMoved(t *testing.T) {
 		slices.Sort(keys)
 		slices.Sort(want.keys)
 		if err != nil || !slices.Equal(keys, want.keys) {
-			t.Errorf("left are %v, want %v; error %v", keys, want.keys, err)
+			t.Errorf("remaining keys %v, want %v; error %v", keys, want.keys, err)
 		}
 		s.permitsCallsOf(t, old, young)
 		s.now = s.now.Add(message.DefaultWindow)
@@ -64,23 +64,11 @@ func TestAcceptancesOfAnEarlierVersionAreMoved(t *testing.T) {
 // openBucket opens bucket messages of a new broker.
 func openBucket(t *testing.T) *stream.Bucket {
 	t.Helper()
-	client, err := stream.Connect(t.Context(), stream.Config{URL: brokertest.New(t).URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	client := brokertest.New(t).Connect()
 	if err := client.EnsureTopology(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	bucket, err := client.Bucket(t.Context(), stream.Messages)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bucket
+	return brokertest.Bucket(t, client, stream.Messages)
 }
 
 // earlier makes the service accept a message, and stores its acceptance as the first version did.

@@ -40,10 +40,7 @@ func OpenPolicies(path string, anonymous bool, log *slog.Logger) (*Policies, err
 	if path == "" {
 		return new(Policies), nil
 	}
-	read := readPolicies
-	if anonymous {
-		read = readLenientPolicies
-	}
+	read := func(path string) (*table, error) { return readPolicies(path, anonymous) }
 	file, err := reload.Open(path, read, func(t *table, err error) {
 		if err != nil {
 			log.Error("message policies cannot be used; the last valid ones stay in force", "error", err)
@@ -94,8 +91,9 @@ type policyEntry struct {
 }
 
 // readPolicies reads a file and reports every fault in it. It refuses a file that others can
-// write, because an agent could extend its own policy.
-func readPolicies(path string) (*table, error) {
+// write, because an agent could extend its own policy. With anonymous senders, mode enforce is a
+// fault.
+func readPolicies(path string, anonymous bool) (*table, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("message policies: %w", err)
@@ -111,19 +109,10 @@ func readPolicies(path string) (*table, error) {
 	if err != nil {
 		return nil, fmt.Errorf("message policies %s: %w", path, err)
 	}
-	return t, nil
-}
-
-// readLenientPolicies reads a file in which mode enforce is a fault.
-func readLenientPolicies(path string) (*table, error) {
-	t, err := readPolicies(path)
-	if err != nil {
-		return nil, err
-	}
 	var enforced []string
 	for _, pattern := range slices.Sorted(maps.Keys(t.agents)) {
-		if t.agents[pattern].Mode == message.Enforce {
-			enforced = append(enforced, fmt.Sprintf("agents.%s", pattern))
+		if anonymous && t.agents[pattern].Mode == message.Enforce {
+			enforced = append(enforced, "agents."+pattern)
 		}
 	}
 	if len(enforced) > 0 {

@@ -103,12 +103,12 @@ func TestRefusedPolicies(t *testing.T) {
 		_, err := OpenPolicies(writePolicies(t, c.mode, c.text), false, slog.New(slog.DiscardHandler))
 		for _, want := range c.want {
 			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v, want it to say %q", name, err, want)
+				t.Errorf("%s: %v, want an error with %q", name, err, want)
 			}
 		}
 	}
 	if _, err := OpenPolicies("nowhere", false, slog.New(slog.DiscardHandler)); err == nil {
-		t.Error("a file that is not there")
+		t.Error("a missing file is accepted")
 	}
 }
 

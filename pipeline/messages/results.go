@@ -19,7 +19,7 @@ func (s *Service) SignResult(ctx context.Context, q *wire.ResultRequest) (*wire.
 	if err != nil {
 		return nil, err
 	}
-	if result.Seq, err = s.records.nextNumber(ctx, q.AgentID, q.SessionID); err != nil {
+	if result.Seq, err = s.Records.nextNumber(ctx, q.AgentID, q.SessionID); err != nil {
 		return nil, err
 	}
 	mac, err := s.key.SignToolResult(result)
@@ -28,7 +28,7 @@ func (s *Service) SignResult(ctx context.Context, q *wire.ResultRequest) (*wire.
 	}
 	r := s.begin(message.KindToolResult, q.AgentID, q.SessionID)
 	r.Outcome, r.ToolName, r.Seq, r.KeyID, r.SHA256 = message.Signed, q.ToolName, result.Seq, s.key.ID(), schema.DigestOf(form).String()
-	if err := s.records.make(ctx, resultKey(q.AgentID, q.SessionID, r.Seq), r); err != nil {
+	if err := s.Records.make(ctx, resultKey(q.AgentID, q.SessionID, r.Seq), r); err != nil {
 		return nil, fmt.Errorf("record a tool result: %w", err)
 	}
 	s.count(r)
@@ -66,7 +66,7 @@ func (s *Service) VerifyResult(ctx context.Context, q *wire.ResultCheck) (*wire.
 	case malformed != nil || s.key.VerifyToolResult(result, mac) != nil:
 		return reject(message.ReasonForged, "the MAC is not that of this result under this name and number"), nil
 	}
-	r, err := s.records.Result(ctx, q.AgentID, q.SessionID, q.Seq)
+	r, err := s.Records.Result(ctx, q.AgentID, q.SessionID, q.Seq)
 	if err != nil {
 		return nil, err
 	}

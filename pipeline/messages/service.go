@@ -15,12 +15,8 @@ import (
 
 // Service is the gateway for messages in one process, with its own key. Any goroutine may use it.
 type Service struct {
+	Parts
 	key       *message.Key
-	policies  *Policies
-	records   *Records
-	window    time.Duration
-	now       func() time.Time
-	random    io.Reader
 	decisions *prometheus.CounterVec // by kind, outcome and reason
 }
 
@@ -45,9 +41,7 @@ func New(p Parts) (*Service, error) {
 		Help: "Decisions about messages, tool calls and tool results, by outcome and reason.",
 	}, []string{"kind", "outcome", "reason"})
 	p.Metrics.MustRegister(decisions)
-	return &Service{
-		key: key, policies: p.Policies, records: p.Records, window: p.Window, now: p.Now, random: p.Random, decisions: decisions,
-	}, nil
+	return &Service{Parts: p, key: key, decisions: decisions}, nil
 }
 
 // KeyID returns the id of the key of this process.
@@ -55,10 +49,10 @@ func (s *Service) KeyID() string { return s.key.ID() }
 
 // begin returns a new record.
 func (s *Service) begin(kind message.Kind, agentID, sessionID string) *message.Record {
-	now := s.now().UTC()
+	now := s.Now().UTC()
 	return &message.Record{
 		ID: uuid.NewString(), Kind: kind, At: now, AgentID: agentID, SessionID: sessionID,
-		Mode: s.policies.Of(agentID, now).Mode,
+		Mode: s.Policies.Of(agentID, now).Mode,
 	}
 }
 

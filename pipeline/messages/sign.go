@@ -81,7 +81,7 @@ func (s *Service) draft(q *wire.SignRequest, from Sender) (*draft, error) {
 	clean, stripped := message.Strip(q.Text)
 	d.stripped = append([]message.Stripped{}, stripped...)
 	var random [16]byte
-	if _, err := io.ReadFull(s.random, random[:]); err != nil {
+	if _, err := io.ReadFull(s.Random, random[:]); err != nil {
 		return nil, fmt.Errorf("create a nonce: %w", err)
 	}
 	nonce := hex.EncodeToString(random[:])
@@ -104,7 +104,7 @@ func (s *Service) draft(q *wire.SignRequest, from Sender) (*draft, error) {
 // instruction of its own: it permits reading.
 func (s *Service) scope(d *draft) {
 	r := d.record
-	policy := s.policies.Of(r.AgentID, r.At)
+	policy := s.Policies.Of(r.AgentID, r.At)
 	r.Intents, r.Inferred = d.declared, d.declared == 0
 	switch {
 	case r.Approves != "":
@@ -137,21 +137,21 @@ func (s *Service) consider(ctx context.Context, d *draft) error {
 	if r.Source != message.Human {
 		return problem.New(http.StatusForbidden, WordNotHuman, "approves: only a person can approve a message, and this token's source is %s", r.Source)
 	}
-	approved, err := s.records.Message(ctx, r.Approves)
+	approved, err := s.Records.Message(ctx, r.Approves)
 	if err != nil {
 		return err
 	}
 	if approved == nil || approved.Source != message.Agent || approved.Outcome != message.Signed || !approved.In(r.AgentID, r.SessionID) {
 		return problem.New(http.StatusNotFound, WordUnknown, "approves: no agent's message %q was signed for this agent in this session", r.Approves)
 	}
-	approval, err := s.records.Approval(ctx, r.Approves)
+	approval, err := s.Records.Approval(ctx, r.Approves)
 	if err != nil {
 		return err
 	}
 	if approval != nil {
 		return approvedBefore(r.Approves)
 	}
-	accepted, err := s.records.Acceptance(ctx, approved)
+	accepted, err := s.Records.Acceptance(ctx, approved)
 	if err != nil {
 		return err
 	}
@@ -171,14 +171,14 @@ func (s *Service) keepMessage(ctx context.Context, d *draft) error {
 	if r.Approves != "" {
 		r.Approved = d.declared
 	}
-	if err := s.records.make(ctx, messageKey(r.ID), r); err != nil {
+	if err := s.Records.make(ctx, messageKey(r.ID), r); err != nil {
 		return fmt.Errorf("record a message: %w", err)
 	}
 	s.count(r)
 	if r.Approves == "" || r.Outcome != message.Signed {
 		return nil
 	}
-	err := s.records.make(ctx, approvalKey(r.Approves), r)
+	err := s.Records.make(ctx, approvalKey(r.Approves), r)
 	if errors.Is(err, stream.ErrConflict) {
 		return approvedBefore(r.Approves)
 	}

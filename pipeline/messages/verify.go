@@ -28,7 +28,7 @@ func (s *Service) Verify(ctx context.Context, q *wire.VerifyRequest) (*wire.Veri
 		return nil, err
 	}
 	c := s.receive(q)
-	if c.authentic() {
+	if c.record.Reason == "" {
 		if err := s.admit(ctx, c); err != nil {
 			return nil, err
 		}
@@ -51,9 +51,6 @@ type receipt struct {
 	record  *message.Record
 	kept    bool
 }
-
-// authentic reports whether no check has failed yet.
-func (c *receipt) authentic() bool { return c.record.Reason == "" }
 
 // receive checks everything that needs no lookup: wrapper, key, MAC and context.
 func (s *Service) receive(q *wire.VerifyRequest) *receipt {
@@ -95,7 +92,7 @@ func (s *Service) admit(ctx context.Context, c *receipt) error {
 	r, at := c.record, c.message.Timestamp.Time
 	var approval *message.Approval
 	if c.message.Source == message.Agent && r.Mode != message.Off {
-		approved, err := s.records.Approval(ctx, c.message.ID)
+		approved, err := s.Records.Approval(ctx, c.message.ID)
 		if err != nil {
 			return err
 		}
@@ -104,14 +101,14 @@ func (s *Service) admit(ctx context.Context, c *receipt) error {
 			r.ApprovalID, at = approved.ID, slices.MaxFunc([]time.Time{at, approved.At}, time.Time.Compare)
 		}
 	}
-	if err := message.Fresh(at, r.At, s.window); err != nil {
+	if err := message.Fresh(at, r.At, s.Window); err != nil {
 		against(r, message.Rejected, message.ReasonStale, err.Error())
 		return nil
 	}
 	if r.Mode == message.Off {
 		return nil
 	}
-	if decision := s.policies.Of(r.AgentID, r.At).Accept(&c.message, approval); !decision.Allowed {
+	if decision := s.Policies.Of(r.AgentID, r.At).Accept(&c.message, approval); !decision.Allowed {
 		against(r, message.Rejected, decision.Reason, decision.Message)
 		if r.Mode == message.Enforce {
 			return nil
@@ -127,7 +124,7 @@ func (s *Service) admit(ctx context.Context, c *receipt) error {
 // repeated answers for a message that was accepted before. The attempt that accepted it gets the
 // same answer. Every other attempt is a replay.
 func (s *Service) repeated(ctx context.Context, c *receipt) error {
-	taken, err := s.records.Acceptance(ctx, c.record)
+	taken, err := s.Records.Acceptance(ctx, c.record)
 	if err != nil {
 		return err
 	}
@@ -141,7 +138,7 @@ func (s *Service) repeated(ctx context.Context, c *receipt) error {
 
 // keep records the verification under a key.
 func (s *Service) keep(ctx context.Context, c *receipt, key string) error {
-	if err := s.records.make(ctx, key, c.record); err != nil {
+	if err := s.Records.make(ctx, key, c.record); err != nil {
 		return fmt.Errorf("record the verification of a message: %w", err)
 	}
 	c.kept = true
