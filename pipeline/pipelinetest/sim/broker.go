@@ -2,13 +2,11 @@ package sim
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/stream"
-	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -40,7 +38,7 @@ func (b *Broker) publish(ctx context.Context, name, to string, messages []Stored
 func (b *Broker) PublishAlerts(ctx context.Context, alerts []wire.Alert) error {
 	messages := make([]Stored, len(alerts))
 	for i, a := range alerts {
-		messages[i] = Stored{Subject: subject.Alert(a.Kind, a.Agent), ID: a.ID, Data: a.Data}
+		messages[i] = stored(a.Message())
 	}
 	return b.publish(ctx, "publish alerts", stream.Alerts, messages)
 }
@@ -55,20 +53,18 @@ func (b *Broker) PublishReceipts(ctx context.Context, byPartition [][]schema.Rec
 	return b.publish(ctx, "publish receipts", stream.Receipts, messages)
 }
 
-// Receipts returns the message with some receipts.
+// Receipts returns the message with a few receipts.
 func Receipts(partition int, receipts []schema.Receipt) Stored {
-	list := make([]map[string]any, len(receipts))
-	for i, r := range receipts {
-		list[i] = map[string]any{
-			"agent_id": r.AgentID, "session_id": r.SessionID, "sequence": r.Sequence, "digest": r.Digest.String(),
-			"event_time": r.EventTime.UTC(), "bytes": r.Bytes, "end": r.End,
-		}
-	}
-	data, err := json.Marshal(map[string]any{"receipts": list})
+	messages, err := wire.Receipts(partition, receipts)
+	return stored(messages[0], err)
+}
+
+// stored returns a message in the form in which a stream holds it.
+func stored(m wire.Message, err error) Stored {
 	if err != nil {
-		panic(err) // names and numbers can always be encoded
+		panic(err) // a stage passes only what can be encoded
 	}
-	return Stored{Subject: "receipts." + strconv.Itoa(partition), ID: schema.DigestOf(data).String(), Data: data}
+	return Stored{Subject: m.Subject, ID: m.ID, Data: m.Data}
 }
 
 // DeadLetter simulates stream.Client.DeadLetter. The letter's subject ends in the sequence of the
@@ -82,7 +78,7 @@ func (b *Broker) DeadLetter(ctx context.Context, d wire.DeadLetter) error {
 func (b *Broker) AppendLedger(ctx context.Context, list ...ledger.Event) error {
 	messages := make([]Stored, len(list))
 	for i, e := range list {
-		messages[i] = Stored{Subject: "ledger." + string(e.Type), ID: string(e.Type) + "." + e.ID, Data: e.Data}
+		messages[i] = stored(wire.EventMessage(e))
 	}
 	return b.publish(ctx, "append to the ledger", stream.Ledger, messages)
 }
@@ -90,31 +86,21 @@ func (b *Broker) AppendLedger(ctx context.Context, list ...ledger.Event) error {
 // AnnounceBundle simulates stream.Client.AnnounceBundle. Nobody listens.
 func (b *Broker) AnnounceBundle([]byte) error { return nil }
 
-func (b *Broker) StreamState(ctx context.Context, name string) (state stream.State, err error) {
+func (b *Broker) StreamState(ctx context.Context, name string) (stream.State, error) {
 	s := b.process.world.Stream(name)
-	err = b.process.Do(ctx, Operation{Name: "state of", Key: name}, func() error {
-		state = s.state()
-		return nil
-	})
-	return state, err
+	return ask(ctx, b.process, "state of", name, func() (stream.State, error) { return s.state(), nil })
 }
 
-func (b *Broker) ConsumerProgress(ctx context.Context, _, consumer string) (progress stream.Progress, err error) {
-	err = b.process.Do(ctx, Operation{Name: "progress of", Key: consumer}, func() error {
-		progress = b.consumers[consumer].Progress()
-		return nil
-	})
-	return progress, err
+func (b *Broker) ConsumerProgress(ctx context.Context, _, consumer string) (stream.Progress, error) {
+	return ask(ctx, b.process, "progress of", consumer, func() (stream.Progress, error) { return b.consumers[consumer].Progress(), nil })
 }
 
-func (b *Broker) Trace(ctx context.Context, sequence uint64) (data []byte, err error) {
+func (b *Broker) Trace(ctx context.Context, sequence uint64) ([]byte, error) {
 	s := b.process.world.Stream(stream.Traces)
-	err = b.process.Do(ctx, Operation{Name: "get trace", Key: strconv.FormatUint(sequence, 10)}, func() error {
+	return ask(ctx, b.process, "get trace", strconv.FormatUint(sequence, 10), func() ([]byte, error) {
 		if sequence == 0 || sequence > s.last() {
-			return stream.ErrNotFound
+			return nil, stream.ErrNotFound
 		}
-		data = s.At(sequence).Data
-		return nil
+		return s.At(sequence).Data, nil
 	})
-	return data, err
 }

@@ -122,19 +122,11 @@ func (k *Keys) get(ctx context.Context, key string, known func() uint64) (value 
 }
 
 func (k *Keys) Create(ctx context.Context, key string, value []byte) (revision uint64, err error) {
-	err = k.process.Do(ctx, Operation{Name: "create " + k.bucket.Name, Key: key}, func() (err error) {
-		revision, err = k.bucket.swap(key, value, 0)
-		return err
-	})
-	return revision, err
+	return ask(ctx, k.process, "create "+k.bucket.Name, key, func() (uint64, error) { return k.bucket.swap(key, value, 0) })
 }
 
 func (k *Keys) Put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
-	err = k.process.Do(ctx, Operation{Name: "put " + k.bucket.Name, Key: key}, func() error {
-		revision = k.bucket.put(key, value)
-		return nil
-	})
-	return revision, err
+	return ask(ctx, k.process, "put "+k.bucket.Name, key, func() (uint64, error) { return k.bucket.put(key, value), nil })
 }
 
 func (k *Keys) WriteAll(ctx context.Context, writes []stream.Write) (revisions []uint64, err error) {

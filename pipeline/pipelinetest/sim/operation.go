@@ -46,6 +46,15 @@ func (p *Process) Do(ctx context.Context, o Operation, apply func() error) error
 	return p.Each(ctx, o, 1, func(int) error { return apply() })
 }
 
+// ask executes an operation that has a result.
+func ask[T any](ctx context.Context, p *Process, name, key string, apply func() (T, error)) (result T, err error) {
+	err = p.Do(ctx, Operation{Name: name, Key: key}, func() (err error) {
+		result, err = apply()
+		return err
+	})
+	return result, err
+}
+
 // Each executes an operation of several steps. If it is applied and fails all the same, perhaps
 // only the first steps were applied.
 func (p *Process) Each(ctx context.Context, o Operation, steps int, apply func(i int) error) error {

@@ -149,12 +149,8 @@ func (s *Source) message(g given) stream.Message {
 func (s *Source) StreamCreated() time.Time { return s.consumer.stream.Created }
 
 // Progress asks the broker for the progress of the consumer.
-func (s *Source) Progress(ctx context.Context) (progress stream.Progress, err error) {
-	err = s.process.Do(ctx, Operation{Name: "progress of", Key: s.consumer.Name}, func() error {
-		progress = s.consumer.Progress()
-		return nil
-	})
-	return progress, err
+func (s *Source) Progress(ctx context.Context) (stream.Progress, error) {
+	return ask(ctx, s.process, "progress of", s.consumer.Name, func() (stream.Progress, error) { return s.consumer.Progress(), nil })
 }
 
 // Close ends reading.
