@@ -248,8 +248,7 @@ func (c *check) checkUnrecorded(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		at, dated := exportedAt(f)
-		recent := dated && !at.Before(c.summary.StartedAt.Truncate(time.Second)) // sealed after the comparison began
+		recent := !f.exported.Before(c.summary.StartedAt.Truncate(time.Second)) // sealed after the comparison began
 		if record != nil && record.file == path && (record.state == seal.Planned || recent) {
 			c.count().UnderWay++
 			continue

@@ -13,10 +13,7 @@ type place struct {
 }
 
 func (p place) compare(q place) int {
-	if order := p.stream.Compare(q.stream); order != 0 {
-		return order
-	}
-	return cmp.Compare(p.sequence, q.sequence)
+	return cmp.Or(p.stream.Compare(q.stream), cmp.Compare(p.sequence, q.sequence))
 }
 
 // cursor reads rows that are sorted by place. An error ends the rows and fails the check.
@@ -56,7 +53,6 @@ func (c *cursor[T]) take(p place, unmatched func(*T)) (rows []*T) {
 	return rows
 }
 
-// rest passes every remaining row to unmatched.
 func (c *cursor[T]) rest(unmatched func(*T)) {
 	for ; c.head != nil; c.advance() {
 		unmatched(c.head)

@@ -128,14 +128,6 @@ type Difference struct {
 
 // String returns the difference on one line. Its quotations may come from an attacker.
 func (d *Difference) String() string {
-	if where := d.where(); where != "" {
-		return fmt.Sprintf("%s:%s: %s; %s", d.Kind, where, d.What, d.Remedy)
-	}
-	return fmt.Sprintf("%s: %s; %s", d.Kind, d.What, d.Remedy)
-}
-
-// where returns the subject of the difference, each part preceded by a space.
-func (d *Difference) where() string {
 	var b strings.Builder
 	for _, about := range []struct{ name, value string }{
 		{"agent", d.AgentID}, {"session", d.SessionID}, {"trace", d.TraceID}, {"file", d.File},
@@ -150,5 +142,9 @@ func (d *Difference) where() string {
 	if d.Sequence > 0 {
 		fmt.Fprintf(&b, " sequence %d", d.Sequence)
 	}
-	return b.String()
+	where := ""
+	if b.Len() > 0 {
+		where = ":" + b.String()
+	}
+	return fmt.Sprintf("%s%s: %s; %s", d.Kind, where, d.What, d.Remedy)
 }

@@ -27,6 +27,7 @@ type bundleFile struct {
 	path     string // below the directory
 	sha256   string
 	opening  *aivs.Opening // of a verified bundle, without its members; otherwise nil
+	exported time.Time     // as a verified bundle states it; otherwise zero
 	session  string
 	traces   int64
 	traceIDs schema.Digest // digest of the list of their ids
@@ -103,7 +104,6 @@ func bundlesBelow(dir string) (paths []string, err error) {
 	return paths, nil
 }
 
-// readBundle verifies one bundle.
 func (c *check) readBundle(path string) (f *bundleFile, err error) {
 	file, err := os.Open(filepath.Join(c.Bundles, path))
 	if err != nil {
@@ -137,6 +137,7 @@ func (c *check) readBundle(path string) (f *bundleFile, err error) {
 		o := *report.Opening
 		o.Members = nil
 		f.opening = &o
+		f.exported, _ = time.Parse(time.RFC3339, o.ExportedAt) // zero if it is not a time
 		f.stamp = c.readStamp(path, report)
 	}
 	return f, nil

@@ -82,7 +82,6 @@ func placeInFiles(file, seq uint64) place {
 	return place{time.Unix(int64(file), 0), seq} // the number of a file
 }
 
-// entry compares one entry of the files.
 func (l *ledgerCheck) entry(e *opledger.Placed) error {
 	l.count().LedgerEntries++
 	l.compareRow(e)

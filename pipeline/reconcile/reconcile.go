@@ -74,6 +74,7 @@ type check struct {
 	keys     *keyring.Ring // nil: there is no list
 	horizon  horizon
 	registry *cards.Registry
+	seals    *stream.Bucket
 	sessions map[store.SessionKey]*sealedSession // from bucket seals
 	files    map[string]*bundleFile              // by path below Bundles
 	recorded map[string]*events.Claim            // the content of each bundle row, by SHA-256
@@ -82,7 +83,6 @@ type check struct {
 	heads    map[string]bool                     // the places whose kept head of the log was reported already
 }
 
-// differ reports a difference.
 func (c *check) differ(d Difference, format string, args ...any) {
 	if c.failed != nil {
 		return
@@ -181,7 +181,6 @@ func (c *check) expired(agentID string, received time.Time) bool {
 	return !until.IsZero() && until.Before(c.Now)
 }
 
-// isDir reports whether path is an existing directory.
 func isDir(path string) (bool, error) {
 	if path == "" {
 		return false, nil

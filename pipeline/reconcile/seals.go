@@ -62,15 +62,14 @@ func sealedSessionOf(value []byte) (*sealedSession, error) {
 }
 
 // readSeals reads bucket seals. It runs before the steps that read what is written after a seal.
-func (c *check) readSeals(ctx context.Context) error {
-	bucket, err := c.Client.Bucket(ctx, stream.Seals)
-	if err != nil {
+func (c *check) readSeals(ctx context.Context) (err error) {
+	if c.seals, err = c.Client.Bucket(ctx, stream.Seals); err != nil {
 		return err
 	}
 	c.sessions = map[store.SessionKey]*sealedSession{}
 	watching, done := context.WithCancel(ctx)
 	defer done()
-	err = bucket.Watch(watching, ">", func(change stream.Change) {
+	err = c.seals.Watch(watching, ">", func(change stream.Change) {
 		if !strings.Contains(change.Key, ".") || change.Deleted { // keys without a dot hold the exporter's own state
 			return
 		}
@@ -106,11 +105,7 @@ func sessionOf(key string) (store.SessionKey, error) {
 
 // seal reads a session's record again; nil where there is none.
 func (c *check) seal(ctx context.Context, key store.SessionKey) (*sealedSession, error) {
-	bucket, err := c.Client.Bucket(ctx, stream.Seals)
-	if err != nil {
-		return nil, err
-	}
-	value, _, err := bucket.GetNewest(ctx, seal.Key(key.AgentID, key.SessionID))
+	value, _, err := c.seals.GetNewest(ctx, seal.Key(key.AgentID, key.SessionID))
 	if errors.Is(err, stream.ErrNotFound) {
 		return nil, nil
 	}

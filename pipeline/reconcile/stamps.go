@@ -62,24 +62,17 @@ func (c *check) checkStamps(context.Context) error {
 	unchecked := 0
 	for _, path := range slices.Sorted(maps.Keys(c.files)) {
 		f := c.files[path]
-		if !f.stamp.there {
-			continue
-		}
-		if len(c.Authorities) == 0 {
+		switch {
+		case !f.stamp.there:
+		case len(c.Authorities) == 0:
 			unchecked++
-			continue
-		}
-		if f.stamp.bad != nil {
+		case f.stamp.bad != nil:
 			c.differ(c.ofFile(StampBad, path), "%v", f.stamp.bad)
-			continue
-		}
-		if f.stamp.late != nil {
+		case f.stamp.late != nil:
 			c.differ(c.ofFile(StampLate, path), "%v", f.stamp.late)
-			continue
-		}
-		c.count().Stamps++
-		if at, dated := exportedAt(f); dated && (began.IsZero() || at.Before(began)) {
-			began = at
+		default:
+			c.count().Stamps++
+			began = earliest(began, f.exported)
 		}
 	}
 	if unchecked > 0 {
@@ -100,8 +93,7 @@ func (c *check) checkUnstamped(began time.Time) error {
 	}
 	for _, path := range slices.Sorted(maps.Keys(c.files)) {
 		f := c.files[path]
-		at, dated := exportedAt(f)
-		if !dated || f.stamp.there || at.Before(began) {
+		if f.stamp.there || f.exported.Before(began) {
 			continue
 		}
 		// A bundle leaves the waiting list only after its stamp exists, so check for the file

@@ -101,7 +101,6 @@ func (c *check) checkTraces(ctx context.Context) error {
 	return t.receipts.finish(ctx)
 }
 
-// message compares one message.
 func (t *traceCheck) message(m *stream.Message) {
 	t.count().Messages++
 	at := place{t.horizon.traces.Created, m.Sequence}
@@ -297,7 +296,6 @@ func (t *traceCheck) lookForRows(ctx context.Context, messages []message) error 
 	return nil
 }
 
-// storedRows returns the rows with the given digests.
 func (c *check) storedRows(ctx context.Context, digests []schema.Digest) (map[schema.Digest]*store.AccountedTrace, error) {
 	found, err := c.Store.TracesByDigest(ctx, digests)
 	rows := make(map[schema.Digest]*store.AccountedTrace, len(found))

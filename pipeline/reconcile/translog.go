@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,25 +52,17 @@ func (c *check) readLogKeys() ([]note.Verifier, error) {
 		return nil, err
 	}
 	origin, _, _ := strings.Cut(string(signed), "\n")
-	var keys []note.Verifier
+	var public []ed25519.PublicKey
 	for _, key := range c.keys.Keys() {
-		if key.Purpose != keyring.Log {
-			continue
+		if key.Purpose == keyring.Log {
+			public = append(public, key.Public())
 		}
-		vkey, err := anchor.VerifierKey(origin, key.Public())
-		if err != nil {
-			return nil, err
-		}
-		verifier, err := anchor.ParseVerifier(vkey)
-		if err != nil {
-			return nil, err
-		}
-		keys = append(keys, verifier)
 	}
-	if keys == nil {
+	if public == nil {
 		return nil, errors.New("the key list names no log key")
 	}
-	return keys, nil
+	keys, _, err := tlog.Verifiers(origin, public)
+	return keys, err
 }
 
 // checkLog compares the log with the bundles and the proofs next to them.
@@ -129,15 +122,14 @@ func (c *check) checkUnlogged(unlogged []tlog.Found) {
 	}
 	var began time.Time // export time of the first logged bundle
 	for path, f := range c.files {
-		if at, dated := exportedAt(f); dated && !missing[path] && (began.IsZero() || at.Before(began)) {
-			began = at
+		if !missing[path] {
+			began = earliest(began, f.exported)
 		}
 	}
 	for _, b := range unlogged {
 		f := c.files[b.Path]
-		at, dated := exportedAt(f)
 		switch {
-		case !dated || began.IsZero() || at.Before(began): // an invalid bundle is reported elsewhere
+		case began.IsZero() || f.exported.Before(began): // an invalid bundle is reported elsewhere
 		case f.opening.Part > c.sessions[f.of()].settled():
 			c.count().UnderWay++
 		default:
@@ -148,11 +140,7 @@ func (c *check) checkUnlogged(unlogged []tlog.Found) {
 
 // checkBucketHead compares the log with its head in bucket seals.
 func (c *check) checkBucketHead(ctx context.Context) error {
-	bucket, err := c.Client.Bucket(ctx, stream.Seals)
-	if err != nil {
-		return err
-	}
-	value, _, err := bucket.GetNewest(ctx, seal.LogKey)
+	value, _, err := c.seals.GetNewest(ctx, seal.LogKey)
 	if errors.Is(err, stream.ErrNotFound) {
 		return nil
 	}
@@ -214,11 +202,10 @@ func (c *check) differHead(where string, kind Kind, err error) {
 	}
 }
 
-// exportedAt returns the export time that a verified bundle states.
-func exportedAt(f *bundleFile) (at time.Time, dated bool) {
-	if f.opening == nil {
-		return at, false
+// earliest returns the earlier of two times, of which a zero one does not count.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
-	at, err := time.Parse(time.RFC3339, f.opening.ExportedAt)
-	return at, err == nil
+	return a
 }

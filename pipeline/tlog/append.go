@@ -134,7 +134,6 @@ func (l *Log) find(leaf []byte, e *extension) (int64, error) {
 	return n, nil
 }
 
-// add adds a leaf to the extension.
 func (l *Log) add(e *extension, n int64, leaf []byte) error {
 	if _, _, err := anchor.ParseLeaf(leaf); err != nil {
 		return err

@@ -63,13 +63,7 @@ func (l *Log) Cosign(signed []byte, witnesses []*anchor.Witness, now time.Time) 
 		next.lines = slices.DeleteFunc(next.lines, func(s note.Signature) bool { return s.Name == c.Name && s.Hash == c.Hash })
 		next.lines = append(next.lines, c.Signature)
 	}
-	return l.placeCosigned(&next)
-}
-
-// placeCosigned signs a checkpoint with the key in use and writes it with the witnesses'
-// signature lines.
-func (l *Log) placeCosigned(next *cosigned) error {
-	text, err := next.head.Sign(l.keys.signer)
+	text, err := next.head.Sign(l.keys.signer) // with the key in use
 	if err != nil {
 		return err
 	}
@@ -77,7 +71,7 @@ func (l *Log) placeCosigned(next *cosigned) error {
 	if err := durable.WriteFile(filepath.Join(l.dir, cosignedName), next.note, 0o644); err != nil {
 		return fmt.Errorf("transparency log: %w", err)
 	}
-	l.cosigned = *next
+	l.cosigned = next
 	return nil
 }
 

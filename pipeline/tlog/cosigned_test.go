@@ -120,7 +120,7 @@ func TestInvalidCosignaturesAreRefused(t *testing.T) {
 		}
 	}
 	if l.Cosigned() != nil || !bytes.Equal(l.Checkpoint(), head) {
-		t.Errorf("something was kept:\n%s", l.Cosigned())
+		t.Errorf("something was stored:\n%s", l.Cosigned())
 	}
 }
 

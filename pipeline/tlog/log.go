@@ -42,7 +42,7 @@ type LogKey struct {
 
 // logKeys holds all keys of a log, the one in use first.
 type logKeys struct {
-	text      string // one line each, in the form of anchor.VerifierKey
+	text      string // see Verifiers
 	verifiers []note.Verifier
 	signer    note.Signer
 }
@@ -51,18 +51,26 @@ func (k *LogKey) open() (all logKeys, err error) {
 	if all.signer, err = anchor.NewSigner(k.Origin, k.Private); err != nil {
 		return all, err
 	}
-	for _, public := range append([]ed25519.PublicKey{k.Private.Public().(ed25519.PublicKey)}, k.Earlier...) {
-		vkey, err := anchor.VerifierKey(k.Origin, public)
+	current := k.Private.Public().(ed25519.PublicKey)
+	all.verifiers, all.text, err = Verifiers(k.Origin, append([]ed25519.PublicKey{current}, k.Earlier...))
+	return all, err
+}
+
+// Verifiers returns the verifiers of a log's keys, and the keys' text: one line each, in the form
+// of anchor.VerifierKey.
+func Verifiers(origin string, keys []ed25519.PublicKey) (verifiers []note.Verifier, text string, err error) {
+	for _, public := range keys {
+		vkey, err := anchor.VerifierKey(origin, public)
 		if err != nil {
-			return all, err
+			return nil, "", err
 		}
 		verifier, err := anchor.ParseVerifier(vkey)
 		if err != nil {
-			return all, err
+			return nil, "", err
 		}
-		all.text, all.verifiers = all.text+vkey+"\n", append(all.verifiers, verifier)
+		verifiers, text = append(verifiers, verifier), text+vkey+"\n"
 	}
-	return all, nil
+	return verifiers, text, nil
 }
 
 // OpenLog opens the log in a directory, and creates it where there is none. It reads the whole
@@ -119,7 +127,13 @@ func (l *Log) open(kept []*anchor.Checkpoint) error {
 		return err
 	}
 	l.contents = *found
-	return l.resume()
+	// Remove what follows the checkpoint in the files. Those bytes were being appended when the
+	// process ended; no proof of them was given. A log that is refused is left unchanged: if its
+	// checkpoint is an old one, those bytes are the end of the newer log.
+	if err := errors.Join(l.view.leaves.Truncate(l.length), l.view.hashes.Truncate(l.storedBytes())); err != nil {
+		return err
+	}
+	return l.signHead()
 }
 
 // begin creates the files of an empty log. It refuses leaves without a checkpoint, which are what
@@ -161,17 +175,6 @@ func (l *Log) signHead() error {
 		return nil
 	}
 	return l.commit(l.view.head.Size, nil)
-}
-
-// resume removes what follows the checkpoint in the files, and signs the checkpoint with the key in
-// use. Those bytes were being appended when the process ended; no proof of them was given. A log
-// that is refused is left unchanged: if its checkpoint is an old one, those bytes are the end of
-// the newer log.
-func (l *Log) resume() error {
-	if err := errors.Join(l.view.leaves.Truncate(l.length), l.view.hashes.Truncate(l.storedBytes())); err != nil {
-		return err
-	}
-	return l.signHead()
 }
 
 // storedBytes returns how many bytes of the file of hashes belong to the log.

@@ -357,7 +357,7 @@ func TestLogKeyIsRotated(t *testing.T) {
 		t.Errorf("a proof of before, by the key of then: %v", err)
 	}
 	if _, err := old.Verify(leavesOf(t, 0, 1)[0], verifierOf(t, next)); err == nil {
-		t.Error("a proof of before is good by a key that did not sign it")
+		t.Error("an earlier proof verifies with a key that did not sign it")
 	}
 }
 

@@ -124,7 +124,7 @@ func TestBundlesAreStamped(t *testing.T) {
 		}
 	}
 	if n := s.list.Len(); n > 1 { // Run may end between the stamp and the removal from the list
-		t.Errorf("%d still wait", n)
+		t.Errorf("%d bundles are still waiting", n)
 	}
 }
 
@@ -151,13 +151,13 @@ func TestFailingAuthorityIsRetried(t *testing.T) {
 	s.start(t)
 	await(t, s.failed, "a refusal")
 	if n := s.list.Len(); n != 1 {
-		t.Errorf("%d wait after a refusal", n)
+		t.Errorf("%d bundles are waiting after a refusal", n)
 	}
 	await(t, s.failed, "a stamp by a stranger")
 	await(t, s.stamped, "a stamp")
 	s.stop()
 	if !strings.Contains(s.log.String(), "503 Service Unavailable") {
-		t.Errorf("the log does not say why:\n%s", s.log)
+		t.Errorf("the log does not give the reason:\n%s", s.log)
 	}
 	s.Ask = func(_ context.Context, query []byte) ([]byte, error) { return stranger.Reply(query) }
 	bundle(t, dir, "other")
@@ -181,7 +181,7 @@ func TestInvalidBundlesLeaveTheList(t *testing.T) {
 	}
 	for _, want := range []string{"gone.tar.gz", "the bundle is not intact"} {
 		if !strings.Contains(s.log.String(), want) {
-			t.Errorf("the log does not say %q:\n%s", want, s.log)
+			t.Errorf("the log does not contain %q:\n%s", want, s.log)
 		}
 	}
 }

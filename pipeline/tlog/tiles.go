@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -22,8 +21,11 @@ const (
 // ErrNoTile says that the log does not have this tile, or does not have it yet.
 var ErrNoTile = errors.New("the transparency log has no such tile")
 
-// entriesLevel represents an entry bundle in place of a tile's level.
-const entriesLevel = -1
+// Package sumdb/tlog puts the height into a tile's path, and calls an entry bundle data, of level -1.
+const (
+	tileRoot     = "tile/8/"
+	entriesLevel = -1
+)
 
 // Tile returns the resource at a path below the log's "tile/" prefix: <level>/<index> or
 // entries/<index>, the index in groups of three digits, with .p/<width> where it is partial. Its
@@ -65,50 +67,26 @@ func (l *Log) entries(n int64, count int) (data []byte, err error) {
 // maxLevel is the highest level that has tiles: 2^63 leaves are a tile of level 7.
 const maxLevel = 7
 
-// parseTile reads a tile's path.
 func parseTile(path string) (tlog.Tile, error) {
-	tile := tlog.Tile{H: tileHeight, W: tileWidth}
-	name, index, _ := strings.Cut(path, "/")
-	if name == "entries" {
-		tile.L = entriesLevel
-	} else if tile.L = decimal(name, maxLevel); tile.L < 0 {
-		return tile, ErrNoTile
+	level, index, _ := strings.Cut(path, "/")
+	switch level {
+	case "entries":
+		level = "data"
+	case "data":
+		return tlog.Tile{}, ErrNoTile
 	}
-	index, width, partial := strings.Cut(index, ".p/")
-	if partial {
-		if tile.W = decimal(width, tileWidth-1); tile.W < 1 {
-			return tile, ErrNoTile
-		}
-	}
-	digits := strings.ReplaceAll(strings.ReplaceAll("/"+index, "/x", ""), "/", "")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if tile.N = n; err != nil || n < 0 || tilePath(tile) != path {
+	tile, err := tlog.ParseTilePath(tileRoot + level + "/" + index)
+	if err != nil || tile.L > maxLevel {
 		return tile, ErrNoTile
 	}
 	return tile, nil
 }
 
-// decimal reads a number up to most in its canonical form. It returns -1 for anything else.
-func decimal(text string, most int) int {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 || n > most || strconv.Itoa(n) != text {
-		return -1
-	}
-	return n
-}
-
 // tilePath returns a tile's path below "tile/".
 func tilePath(t tlog.Tile) string {
-	name := "entries"
-	if t.L != entriesLevel {
-		name = strconv.Itoa(t.L)
+	path := strings.TrimPrefix(t.Path(), tileRoot)
+	if index, isEntries := strings.CutPrefix(path, "data/"); isEntries {
+		return "entries/" + index
 	}
-	index := fmt.Sprintf("%03d", t.N%1000)
-	for n := t.N / 1000; n > 0; n /= 1000 {
-		index = fmt.Sprintf("x%03d/%s", n%1000, index)
-	}
-	if t.W < tileWidth {
-		index += fmt.Sprintf(".p/%d", t.W)
-	}
-	return name + "/" + index
+	return path
 }

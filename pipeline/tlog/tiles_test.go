@@ -154,7 +154,7 @@ func TestClientsCheckThatALogOnlyGrows(t *testing.T) {
 		}
 	}
 	if err := remote.GoesOnFrom(t.Context(), kept[4], now); err == nil {
-		t.Error("the tiles of another log are taken for those of a checkpoint")
+		t.Error("the tiles of another log are accepted for a checkpoint")
 	}
 	remote.Keys = []note.Verifier{verifierOf(t, keyOf(2))}
 	if _, _, err := remote.Checkpoint(t.Context()); err == nil {
