@@ -28,27 +28,20 @@ func (c *cache) put(card *Card) {
 		return
 	}
 	for c.bytes+card.bytes > c.limit {
-		c.evict()
+		oldest := c.queue.Front()
+		evicted := oldest.Value.(*Card)
+		if evicted.Entry.used.Swap(false) {
+			c.queue.MoveToBack(oldest)
+			continue
+		}
+		c.queue.Remove(oldest)
+		evicted.Entry.card.Store(nil)
+		c.bytes -= evicted.bytes
 	}
 	c.bytes += card.bytes
 	c.queue.PushBack(card)
 	card.Entry.used.Store(true) // it was requested, and will be used soon
 	card.Entry.card.Store(card)
-}
-
-func (c *cache) evict() {
-	for {
-		oldest := c.queue.Front()
-		card := oldest.Value.(*Card)
-		if card.Entry.used.Swap(false) {
-			c.queue.MoveToBack(oldest)
-			continue
-		}
-		c.queue.Remove(oldest)
-		card.Entry.card.Store(nil)
-		c.bytes -= card.bytes
-		return
-	}
 }
 
 // weigh returns the approximate memory of a compiled card in bytes. Cards of the same length

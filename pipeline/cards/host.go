@@ -1,6 +1,7 @@
 package cards
 
 import (
+	"cmp"
 	"net"
 	"net/netip"
 	"net/url"
@@ -43,10 +44,7 @@ func (r *Registry) keepHost(agent string) {
 	}
 	agents := append(slices.Clone(r.hosts[authority]), agent)
 	slices.SortFunc(agents, func(a, b string) int {
-		if order := hostRank(a) - hostRank(b); order != 0 {
-			return order
-		}
-		return strings.Compare(b, a) // lower case, the usual form of hosts, before upper case
+		return cmp.Or(hostRank(a)-hostRank(b), strings.Compare(b, a)) // lower case, the usual form of hosts, before upper case
 	})
 	r.hosts[authority] = agents
 }

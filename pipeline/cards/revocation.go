@@ -1,6 +1,7 @@
 package cards
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,10 +77,7 @@ func (r *Registry) Revocations() []schema.Revocation {
 	revocations, _ := r.RevocationsSince(0)
 	revocations = slices.Clone(revocations)
 	slices.SortFunc(revocations, func(a, b schema.Revocation) int {
-		if order := a.RevokedAt.Compare(b.RevokedAt); order != 0 {
-			return order
-		}
-		return strings.Compare(a.CardID, b.CardID)
+		return cmp.Or(a.RevokedAt.Compare(b.RevokedAt), strings.Compare(a.CardID, b.CardID))
 	})
 	return revocations
 }

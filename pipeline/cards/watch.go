@@ -46,7 +46,7 @@ func (r *Registry) Watch(ctx context.Context, o Observer) error {
 	return group.Wait()
 }
 
-// Retrier repeats an attempt that fails (run.Retrier).
+// Retrier repeats an attempt that fails (service.Retrier).
 type Retrier interface {
 	Keep(ctx context.Context, operation string, attempt func() error) error
 }

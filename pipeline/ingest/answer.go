@@ -56,8 +56,6 @@ type answer struct {
 	counts     [statuses]int
 }
 
-func (a *answer) reset() { *a = answer{text: a.text[:0]} }
-
 // add appends the outcome of a line.
 func (a *answer) add(r *result) {
 	a.counts[r.status]++

@@ -27,7 +27,10 @@ type block struct {
 // With the error errWindowFull the line is put back, and the caller must read it again after
 // release.
 func (l *lines) block(line []byte) (*block, error) {
-	if l.whole || l.searches >= maxBlockSearches || !breaksOff(line) {
+	if l.whole || l.searches >= maxBlockSearches {
+		return nil, nil
+	}
+	if _, err := valueSize(line); !errors.Is(err, io.ErrUnexpectedEOF) { // it is not the beginning of a value
 		return nil, nil
 	}
 	from := l.start - len(line)
@@ -79,12 +82,6 @@ func valueSize(text []byte) (int, error) {
 	decoder := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	_, err := decoder.ReadValue()
 	return int(decoder.InputOffset()), err
-}
-
-// breaksOff reports whether a line is the beginning of an object or array.
-func breaksOff(line []byte) bool {
-	_, err := valueSize(line)
-	return errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // lineSize returns the end of the line in which a value of that size ends. It returns 0 if

@@ -55,7 +55,7 @@ func (p *bufferPool) larger(to *buffers) []byte {
 // giveBack returns buffers to the pool. Nobody else may use their memory any more.
 func (p *bufferPool) giveBack(b *buffers) {
 	b.clear()
-	b.answer.reset()
+	b.answer = answer{text: b.answer.text[:0]}
 	for i := range b.windows {
 		p.windows[i].Put(&b.windows[i])
 	}

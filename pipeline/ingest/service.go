@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"net"
 	"net/http"
@@ -76,7 +77,7 @@ func newServer(address net.Addr, cfg *Config, env *service.Env) (*server, error)
 			Keeper: read.keeper, Memory: cfg.MaxInFlightBytes, Timeout: cfg.RequestTimeout, Log: env.Log, Metrics: env.Metrics,
 		}),
 		insecure:  cfg.secure(address),
-		conflicts: newConflicts(),
+		conflicts: &conflicts{seed: maphash.MakeSeed()},
 		metrics:   newMetrics(env.Metrics),
 		connect:   func(ctx context.Context) (*stream.Client, error) { return service.Broker(ctx, &cfg.Common, env) },
 	}

@@ -59,8 +59,6 @@ type conflicts struct {
 	entries [1 << 16]struct{ name, record uint64 }
 }
 
-func newConflicts() *conflicts { return &conflicts{seed: maphash.MakeSeed()} }
-
 // name returns the fingerprint of an (agent_id, trace_id).
 func (c *conflicts) name(agentID, traceID string) uint64 {
 	var h maphash.Hash

@@ -64,10 +64,12 @@ func (b *Book) Tail() []Placed { return b.tail }
 func (b *Book) Position() Position { return b.position }
 
 // Append chains events in their order and returns the new entries once they are on disk. It skips
-// events that are already chained. After an error the caller must close the book and open it
+// events that are already chained; those of a stream that was created again are other events. After an error the caller must close the book and open it
 // again, which shows what reached the disk; then the same events may be appended.
 func (b *Book) Append(events []Event) (placed []Placed, err error) {
-	events = slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return b.position.covers(&e) })
+	events = slices.DeleteFunc(slices.Clone(events), func(e Event) bool {
+		return b.position.Stream.Equal(e.Stream) && e.Sequence <= b.position.Sequence
+	})
 	for len(events) > 0 && err == nil {
 		var some []Placed
 		some, events, err = b.appendToFile(events)
@@ -101,26 +103,18 @@ func (b *Book) appendToFile(events []Event) (placed []Placed, rest []Event, err 
 		position = Position{rest[0].Stream, rest[0].Sequence}
 		placed = append(placed, Placed{*entry, b.number, rest[0].Received, position})
 	}
-	if err := b.write(lines); err != nil {
-		return nil, events, err
-	}
-	b.chain, b.position = chain, position
-	return placed, rest, nil
-}
-
-// write writes lines after the bytes that are certainly on disk.
-func (b *Book) write(lines []byte) error {
-	if len(lines) == 0 {
-		return nil
-	}
-	if _, err := b.file.WriteAt(lines, b.size); err != nil {
-		return fmt.Errorf("write ledger: %w", err)
-	}
-	if err := b.file.Sync(); err != nil {
-		return fmt.Errorf("write ledger: %w", err)
+	if len(lines) > 0 {
+		_, err := b.file.WriteAt(lines, b.size) // after the bytes that are certainly on disk
+		if err == nil {
+			err = b.file.Sync()
+		}
+		if err != nil {
+			return nil, events, fmt.Errorf("write ledger: %w", err)
+		}
 	}
 	b.size += int64(len(lines))
-	return nil
+	b.chain, b.position = chain, position
+	return placed, rest, nil
 }
 
 // begin begins the next file with its GENESIS, and makes the previous file read-only.
@@ -149,23 +143,15 @@ func (b *Book) begin(at time.Time) (Placed, error) {
 			return Placed{}, fmt.Errorf("complete ledger file: %w", err)
 		}
 	}
-	if err := b.turnTo(path, chain, at, int64(len(line))); err != nil {
-		return Placed{}, err
-	}
-	return Placed{*entry, b.number, at, Position{Stream: at}}, nil
-}
-
-// turnTo makes the file just begun the last one.
-func (b *Book) turnTo(path string, chain ledger.Chain, began time.Time, size int64) error {
 	file, err := os.OpenFile(path, os.O_RDWR, growing)
 	if err != nil {
-		return fmt.Errorf("open ledger file: %w", err)
+		return Placed{}, fmt.Errorf("open ledger file: %w", err)
 	}
 	if err := b.Close(); err != nil {
-		return errors.Join(err, file.Close())
+		return Placed{}, errors.Join(err, file.Close())
 	}
-	b.file, b.number, b.size, b.began, b.chain = file, b.number+1, size, began, chain
-	return nil
+	b.file, b.number, b.size, b.began, b.chain = file, b.number+1, int64(len(line)), at, chain
+	return Placed{*entry, b.number, at, Position{Stream: at}}, nil
 }
 
 // Close closes the last file. Everything that was appended is on disk already.

@@ -134,9 +134,9 @@ func TestEventsOfANewStreamAreNew(t *testing.T) {
 	dir := t.TempDir()
 	book := openBook(t, dir)
 	appendAll(t, book, events(1, 2))
-	anew := events(1, 1)
-	anew[0].Stream = streamMade.Add(time.Hour)
-	if placed := appendAll(t, book, anew); len(placed) != 1 {
+	recreated := events(1, 1)
+	recreated[0].Stream = streamMade.Add(time.Hour)
+	if placed := appendAll(t, book, recreated); len(placed) != 1 {
 		t.Errorf("%d entries", len(placed))
 	}
 	closeBook(t, book)

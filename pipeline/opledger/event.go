@@ -56,12 +56,6 @@ type Position struct {
 	Sequence uint64
 }
 
-// covers reports whether an event is already chained. An event of a stream that was created again
-// is not an event of the old stream.
-func (p Position) covers(e *Event) bool {
-	return p.Stream.Equal(e.Stream) && e.Sequence <= p.Sequence
-}
-
 // Placed is an entry with its place.
 type Placed struct {
 	ledger.Entry

@@ -67,8 +67,9 @@ const (
 	batchWait     = time.Second
 )
 
-// Run chains until ctx ends. It returns an error if the ledger on disk was changed: nothing is
-// appended after a change.
+// Run chains until ctx ends: it appends events to the book, and then stores the new entries as rows.
+// After a crash, the book shows where to continue reading, and the rows of its tail are stored
+// again. Run returns an error if the ledger on disk was changed: nothing is appended after a change.
 func (k *Keeper) Run(ctx context.Context) (err error) {
 	if k.book, err = Open(k.Dir, k.Name, k.Rotation); err != nil {
 		return err
@@ -95,9 +96,17 @@ func (k *Keeper) Run(ctx context.Context) (err error) {
 		if k.inbox, err = fetch(ctx, k.Env, "fetch ledger events", k.source, k.inbox, most); err != nil {
 			return service.UnlessEnded(ctx, err)
 		}
-		if err := k.keep(work); err != nil {
+		if len(k.inbox) == 0 {
+			continue
+		}
+		placed, err := k.chain(work, k.events())
+		if err == nil {
+			err = k.insert(work, placed)
+		}
+		if err != nil {
 			return err
 		}
+		k.progress.stored(k.inbox)
 	}
 	return nil
 }
@@ -113,7 +122,7 @@ func openReader(ctx context.Context, broker Broker, name string, behind Position
 	if state.Created.Equal(behind.Stream) {
 		cfg.From = behind.Sequence + 1
 	}
-	progress.begin(cfg.From)
+	progress.next.Store(max(cfg.From, 1))
 	return broker.Read(ctx, cfg)
 }
 
@@ -128,22 +137,6 @@ func fetch(ctx context.Context, env *service.Env, what string, source Source, in
 		return err
 	})
 	return inbox, err
-}
-
-// keep appends the messages of the inbox to the ledger, and stores the new entries as rows.
-func (k *Keeper) keep(ctx context.Context) error {
-	if len(k.inbox) == 0 {
-		return nil
-	}
-	placed, err := k.chain(ctx, k.events())
-	if err != nil {
-		return err
-	}
-	if err := k.insert(ctx, placed); err != nil {
-		return err
-	}
-	k.progress.stored(k.inbox)
-	return nil
 }
 
 // events parses the inbox. It logs and skips messages that can never be an entry.
@@ -212,9 +205,6 @@ func (k *Keeper) insert(ctx context.Context, placed []Placed) error {
 type progress struct {
 	next atomic.Uint64 // sequence to read next; 0 before the stream is open
 }
-
-// begin sets the sequence that is read first.
-func (p *progress) begin(from uint64) { p.next.Store(max(from, 1)) }
 
 // stored records that the rows of messages are stored.
 func (p *progress) stored(inbox []stream.Message) {

@@ -131,9 +131,16 @@ func (b *Book) read(file *os.File) (v *ledger.Validator, torn bool, err error) {
 		if err != nil {
 			return v, false, fmt.Errorf("%w: the file was changed; move the directory away and keep it, and a new ledger begins", err)
 		}
-		if err := b.note(entry); err != nil {
+		placed := Placed{Entry: *entry, File: b.number}
+		if err := placed.place(); err != nil {
 			return v, false, fmt.Errorf("seq %d: %w", entry.Seq, err)
 		}
+		if entry.Type == ledger.Genesis {
+			b.began = placed.At
+		} else {
+			b.position = placed.Position
+		}
+		b.tail = append(b.tail, placed)
 		b.size += int64(len(line) + len("\n"))
 	}
 	if b.size == 0 {
@@ -144,19 +151,4 @@ func (b *Book) read(file *os.File) (v *ledger.Validator, torn bool, err error) {
 		return v, false, err
 	}
 	return v, info.Size() > b.size, nil
-}
-
-// note records an entry that was read.
-func (b *Book) note(entry *ledger.Entry) error {
-	placed := Placed{Entry: *entry, File: b.number}
-	if err := placed.place(); err != nil {
-		return err
-	}
-	if entry.Type == ledger.Genesis {
-		b.began = placed.At
-	} else {
-		b.position = placed.Position
-	}
-	b.tail = append(b.tail, placed)
-	return nil
 }

@@ -34,14 +34,9 @@ func Walk(dir string, entry func(*Placed) error, fault func(file string, err err
 			before = nil
 		}
 		next = number + 1
-		file, err := os.Open(filepath.Join(dir, name))
-		if err != nil {
-			return fmt.Errorf("read the ledger: %w", err)
-		}
 		w := walker{validator: new(ledger.Validator), number: number, entry: entry}
-		err = errors.Join(w.read(file), file.Close())
-		if err != nil {
-			return fmt.Errorf("read the ledger %s: %w", name, err)
+		if err := w.read(dir); err != nil {
+			return err
 		}
 		if before = w.conclude(before); w.fault != nil {
 			fault(name, w.fault)
@@ -58,17 +53,13 @@ func Last(dir string, wanted func(*Placed) bool) error {
 		return nil
 	}
 	for _, number := range slices.Backward(numbers) {
-		file, err := os.Open(filepath.Join(dir, fileName(number)))
-		if err != nil {
-			return fmt.Errorf("read the ledger: %w", err)
-		}
 		found := false
 		w := walker{validator: new(ledger.Validator), number: number, entry: func(p *Placed) error {
 			found = wanted(p) || found
 			return nil
 		}}
-		if err := errors.Join(w.read(file), file.Close()); err != nil {
-			return fmt.Errorf("read the ledger %s: %w", fileName(number), err)
+		if err := w.read(dir); err != nil {
+			return err
 		}
 		if found {
 			return nil
@@ -128,35 +119,40 @@ func completeLines(file io.Reader) iter.Seq2[[]byte, error] {
 	}
 }
 
-// read passes on the entries of a file.
-func (w *walker) read(file io.Reader) error {
+// read passes on the entries of the file.
+func (w *walker) read(dir string) (err error) {
+	name := fileName(w.number)
+	file, err := os.Open(filepath.Join(dir, name))
+	if err != nil {
+		return fmt.Errorf("read the ledger: %w", err)
+	}
+	defer func() {
+		if err = errors.Join(err, file.Close()); err != nil {
+			err = fmt.Errorf("read the ledger %s: %w", name, err)
+		}
+	}()
 	for line, err := range completeLines(file) {
 		if err != nil {
 			return err
 		}
-		if err := w.line(line); err != nil {
+		var e *ledger.Entry
+		if w.fault == nil {
+			e, w.fault = w.validator.Add(line)
+		}
+		if w.fault != nil {
+			if e, err = ledger.ParseEntry(line); err != nil {
+				continue // the fault of the file is reported
+			}
+		}
+		placed := Placed{Entry: *e, File: w.number}
+		if err := placed.place(); err != nil && w.fault == nil {
+			w.fault = fmt.Errorf("seq %d: its data is not that of an event: %w", e.Seq, err)
+		}
+		if err := w.entry(&placed); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (w *walker) line(line []byte) error {
-	var e *ledger.Entry
-	var err error
-	if w.fault == nil {
-		e, w.fault = w.validator.Add(line)
-	}
-	if w.fault != nil {
-		if e, err = ledger.ParseEntry(line); err != nil {
-			return nil // the fault of the file is reported
-		}
-	}
-	placed := Placed{Entry: *e, File: w.number}
-	if err := placed.place(); err != nil && w.fault == nil {
-		w.fault = fmt.Errorf("seq %d: its data is not that of an event: %w", e.Seq, err)
-	}
-	return w.entry(&placed)
 }
 
 // Event returns the event of an entry other than GENESIS.

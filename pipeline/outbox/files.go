@@ -93,22 +93,18 @@ func (f *files[T]) add(items []T) error {
 // keep replaces the contents of a file by the items that are left.
 func (f *files[T]) keep(name string, items []T) error {
 	path := filepath.Join(f.dir, name)
-	if len(items) == 0 {
-		if err := durable.Remove(path); err != nil {
-			return err
-		}
-		f.count(name, 0)
-		return nil
-	}
 	text, err := encode(items)
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+	case len(items) == 0:
+		err = durable.Remove(path)
+	default:
+		err = durable.WriteFile(path, text, 0o600)
 	}
-	if err := durable.WriteFile(path, text, 0o600); err != nil {
-		return err
+	if err == nil {
+		f.count(name, len(items))
 	}
-	f.count(name, len(items))
-	return nil
+	return err
 }
 
 func (f *files[T]) read(name string) (items []T, err error) {
@@ -146,7 +142,6 @@ func (f *files[T]) names() []string {
 	return slices.Collect(maps.Keys(f.counts))
 }
 
-// waiting returns the number of items.
 func (f *files[T]) waiting() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -85,7 +85,7 @@ func add(t *testing.T, l *List[string], items ...string) {
 func (o *outside) demand(t *testing.T, l *List[string], waiting int, done ...string) {
 	t.Helper()
 	if got := o.got(); !slices.Equal(got, done) {
-		t.Errorf("done are %q, want %q", got, done)
+		t.Errorf("processed %q, want %q", got, done)
 	}
 	if l.Len() != waiting || o.waiting != waiting {
 		t.Errorf("%d wait, Waiting was called with %d; want %d", l.Len(), o.waiting, waiting)
@@ -220,7 +220,7 @@ func TestRun(t *testing.T) {
 		t.Error(err)
 	}
 	if got := o.got(); !slices.Equal(got, []string{"a", "later"}) || l.Len() > 1 { // Run may end before the last item leaves the list
-		t.Errorf("done are %q, %d wait", got, l.Len())
+		t.Errorf("processed %q, %d wait", got, l.Len())
 	}
 }
 
