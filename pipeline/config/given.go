@@ -48,13 +48,6 @@ func checkVariables(flags []*kong.Flag) (faults []string) {
 func CheckFlags(flags []*kong.Flag, args []string) (good, faults []string) {
 	s := &settings{all: flags, order: flags}
 	faults = checkVariables(flags)
-	good, wrong := s.checkArguments(args)
-	return good, append(faults, wrong...)
-}
-
-// checkArguments returns the faults of flags, and the arguments without the faulty ones. kong
-// reports only the first fault.
-func (s *settings) checkArguments(args []string) (good, faults []string) {
 	for i := 0; i < len(args); i++ {
 		name, text, assigned := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
 		flag, negated := s.flagOf(name)

@@ -125,7 +125,7 @@ func TestRefusedFiles(t *testing.T) {
 		}
 		for _, want := range c.wants {
 			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v, want it to say %q", name, err, want)
+				t.Errorf("%s: %v, want an error with %q", name, err, want)
 			}
 		}
 	}
@@ -167,7 +167,7 @@ func TestAllFaultsAreReported(t *testing.T) {
 		}
 	}
 	if strings.Contains(err.Error(), "s3cret") {
-		t.Errorf("a password is told: %v", err)
+		t.Errorf("an error contains a password: %v", err)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestHelpAndVersion(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if strings.Contains(out, "s3cret") {
-		t.Errorf("help tells a secret:\n%s", out)
+		t.Errorf("help contains a secret:\n%s", out)
 	}
 	_, out, err = loadWith(t, "", "--version")
 	if !errors.Is(err, ErrDone) || strings.TrimSpace(out) != "1.2.3" {
@@ -286,7 +286,7 @@ func TestGoodArgumentsAreLeftAlone(t *testing.T) {
 		t.Errorf("%+v, error %v", cfg, err)
 	}
 	if _, out, err := loadWith(t, "no_such_thing: 1\n", "--lisen=x", "-h"); !errors.Is(err, ErrDone) || !strings.Contains(out, "--listen") {
-		t.Errorf("help beside faults: %v", err)
+		t.Errorf("help together with faults: %v", err)
 	}
 	if _, _, err := loadWith(t, "", "--listen", "127.0.0.1:1", "left over", "--lisen"); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "left over") {
 		t.Errorf("an argument: %v", err)

@@ -156,10 +156,10 @@ func connect(ctx context.Context, cfg stream.Config, begin func(*stream.Client) 
 	if err != nil {
 		return nil, err
 	}
-	if err := client.EnsureTopology(ctx); err != nil {
-		return nil, errors.Join(err, client.Close())
+	if err = client.EnsureTopology(ctx); err == nil {
+		err = begin(client)
 	}
-	if err := begin(client); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
 	return client, nil

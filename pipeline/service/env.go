@@ -3,14 +3,12 @@ package service
 import (
 	"context"
 	"log/slog"
-	"os"
 	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/obs"
 )
 
@@ -54,16 +52,6 @@ func (e *Env) Component(name string) *obs.Component { return e.Health.Component(
 
 // Started reports that the stage has started. From then on it is ready while its peers are.
 func (e *Env) Started() { e.Component(e.Name).Up() }
-
-func serviceEnv(cmd config.Command, common *config.Common) (*Env, error) {
-	log, err := obs.NewLogger(os.Stderr, common.LogFormat, common.LogLevel)
-	if err != nil {
-		return nil, err
-	}
-	env := NewEnv(cmd.Name, cmd.Version, log, obs.NewRegistry(cmd.Version), new(obs.Health))
-	env.DrainBudget = common.DrainBudget
-	return env, nil
-}
 
 // Drain returns the context for the work in progress, which outlives ctx by the budget. A stage
 // stops reading when ctx ends, and uses this context to finish (insert, acknowledge). stop

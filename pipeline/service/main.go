@@ -32,19 +32,21 @@ func Main(cmd config.Command, cfg config.Config, serve func(context.Context, *En
 	if errors.Is(err, config.ErrDone) {
 		return ExitGood
 	}
+	var log *slog.Logger
+	common := cfg.Shared()
+	if err == nil {
+		log, err = obs.NewLogger(os.Stderr, common.LogFormat, common.LogLevel)
+	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", cmd.Name, err)
 		return ExitUsage
 	}
-	env, err := serviceEnv(cmd, cfg.Shared())
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", cmd.Name, err)
-		return ExitUsage
-	}
+	env := NewEnv(cmd.Name, cmd.Version, log, obs.NewRegistry(cmd.Version), new(obs.Health))
+	env.DrainBudget = common.DrainBudget
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	return exitCode(env.Log, supervise(signals, env, withAdmin(cfg.Shared().AdminListen, serve)))
+	return exitCode(env.Log, supervise(signals, env, withAdmin(common.AdminListen, serve)))
 }
 
 func exitCode(log *slog.Logger, err error) int {

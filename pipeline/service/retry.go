@@ -18,10 +18,10 @@ import (
 // never gives up by itself. An operation that keeps failing appears in readiness as a component
 // with its name. Any goroutine may use it.
 type Retrier struct {
-	log       *slog.Logger
-	retries   *prometheus.CounterVec
-	component func(operation string) *obs.Component
-	backOff   func() backoff.BackOff
+	log        *slog.Logger
+	retries    *prometheus.CounterVec
+	component  func(operation string) *obs.Component
+	randomised float64 // part of each wait
 
 	mu      sync.Mutex
 	failing map[string]int // calls that are shown in readiness, by operation
@@ -51,23 +51,21 @@ func NewRetrier(log *slog.Logger, metrics prometheus.Registerer, component func(
 		Help: "Attempts that failed and were repeated, by operation.",
 	}, []string{"operation"})
 	metrics.MustRegister(retries)
-	return &Retrier{log: log, retries: retries, component: component, backOff: defaultBackOff, failing: map[string]int{}}
+	return &Retrier{log: log, retries: retries, component: component, randomised: backoff.DefaultRandomizationFactor, failing: map[string]int{}}
 }
 
-func defaultBackOff() backoff.BackOff { return doubling(backoff.DefaultRandomizationFactor) }
-
-func doubling(randomised float64) backoff.BackOff {
+func (r *Retrier) backOff() backoff.BackOff {
 	return backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(firstWait),
 		backoff.WithMultiplier(2),
-		backoff.WithRandomizationFactor(randomised),
+		backoff.WithRandomizationFactor(r.randomised),
 		backoff.WithMaxInterval(longestWait),
 		backoff.WithMaxElapsedTime(0))
 }
 
 // WaitExactly disables the randomisation of waits, for reproducible tests. Call it before the
 // first Do.
-func (r *Retrier) WaitExactly() { r.backOff = func() backoff.BackOff { return doubling(0) } }
+func (r *Retrier) WaitExactly() { r.randomised = 0 }
 
 // Do repeats attempt. operation ("insert traces") is its name in errors, in the metric, in
 // readiness and in the log, which has one line for the first failure and one for the recovery. Do
@@ -101,7 +99,8 @@ func (r *Retrier) repeat(ctx context.Context, s *streak, wait backoff.BackOff, a
 	err := backoff.RetryNotify(func() error {
 		s.began = time.Now()
 		last = attempt()
-		if isPermanent(last) {
+		var marked interface{ Permanent() bool }
+		if errors.As(last, &marked) && marked.Permanent() {
 			return backoff.Permanent(last)
 		}
 		return last
@@ -138,8 +137,3 @@ type permanentError struct{ error }
 
 func (e permanentError) Unwrap() error   { return e.error }
 func (e permanentError) Permanent() bool { return true }
-
-func isPermanent(err error) bool {
-	var marked interface{ Permanent() bool }
-	return errors.As(err, &marked) && marked.Permanent()
-}

@@ -33,8 +33,14 @@ func (s *streak) failed(err error) {
 		s.retrier.log.Warn("operation failed, retrying", "operation", s.operation, "error", err)
 	}
 	if s.failures >= shownFailures && time.Since(s.since) >= shownAfter {
-		s.retrier.show(s.operation, !s.shown, fmt.Sprintf("fails since %s: %s", s.since.UTC().Format(time.RFC3339), causes(err)))
-		s.shown = true
+		r := s.retrier
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !s.shown {
+			s.shown = true
+			r.failing[s.operation]++
+		}
+		r.component(s.operation).Down(fmt.Sprintf("fails since %s: %s", s.since.UTC().Format(time.RFC3339), causes(err)))
 	}
 }
 
@@ -50,32 +56,19 @@ func (s *streak) recovered() {
 	s.hide()
 }
 
-// hide removes the call from readiness.
+// hide removes the call from readiness. The operation is up when no call of it fails.
 func (s *streak) hide() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.shown {
-		s.shown = false
-		s.retrier.hide(s.operation)
+	if !s.shown {
+		return
 	}
-}
-
-// show reports an operation as failing. first is true for a call that was not shown before.
-func (r *Retrier) show(operation string, first bool, reason string) {
+	s.shown = false
+	r := s.retrier
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if first {
-		r.failing[operation]++
-	}
-	r.component(operation).Down(reason)
-}
-
-// hide reports that one call fewer is failing. The operation is up when none is.
-func (r *Retrier) hide(operation string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.failing[operation]--; r.failing[operation] == 0 {
-		r.component(operation).Up()
+	if r.failing[s.operation]--; r.failing[s.operation] == 0 {
+		r.component(s.operation).Up()
 	}
 }
 
