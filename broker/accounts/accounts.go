@@ -62,7 +62,6 @@ func Write(cfg Config) ([]User, error) {
 	return users, nil
 }
 
-// validate returns every fault.
 func (c *Config) validate() error {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 	var faults []error

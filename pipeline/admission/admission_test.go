@@ -157,7 +157,7 @@ func (c *client) demand(refusal string) {
 func (c *client) awaitClosed() {
 	c.t.Helper()
 	if _, err := c.read.ReadByte(); err == nil {
-		c.t.Error("an answer, where the connection was to be closed")
+		c.t.Error("got an answer; the connection should have been closed")
 	}
 }
 
@@ -219,7 +219,7 @@ func TestIdleConnectionsGoFirst(t *testing.T) {
 		c.demand("")
 	}
 	if n := counted(t, s.limit.displaced); n != 2 {
-		t.Errorf("%v connections that went are counted, want 2", n)
+		t.Errorf("%v displaced connections are counted, want 2", n)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestSpareConnections(t *testing.T) {
 	}
 	_ = answer.Body.Close()
 	if s.limit.spares != 2 || len(over) != 10 {
-		t.Errorf("%d spare connections, %d over the bound", s.limit.spares, len(over))
+		t.Errorf("%d spare connections, %d over the limit", s.limit.spares, len(over))
 	}
 }
 
@@ -338,7 +338,7 @@ func TestBoundsHold(t *testing.T) {
 				c := &conn{limit: l, from: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(random.IntN(5))}), 32)}
 				if gone := l.admit(c); gone != nil {
 					if gone.refused == "" && gone.element != nil {
-						t.Fatalf("seed %d: a connection that went is still idle", seed)
+						t.Fatalf("seed %d: a closed connection is still idle", seed)
 					}
 					here = slices.DeleteFunc(here, func(c *conn) bool { return c == gone })
 				}
@@ -367,7 +367,7 @@ func (l *Limit) checkCounts(t *testing.T, here []*conn) {
 	for _, c := range here {
 		switch {
 		case c.left:
-			t.Fatal("a connection that is open has left")
+			t.Fatal("an open connection counts as closed")
 		case c.network == nil:
 			spare++
 		default:

@@ -40,7 +40,7 @@ func use(t *testing.T, s Slot, at time.Time) *Opened {
 		t.Errorf("the file holds another key, or none: %v", err)
 	}
 	if _, err := os.Stat(s.next()); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a next key lies about: %v", err)
+		t.Errorf("a staged key is left over: %v", err)
 	}
 	return o
 }

@@ -134,7 +134,7 @@ func TestOperatorsAreAnsweredOverTheBound(t *testing.T) {
 		}
 	}
 	if _, err := slow[len(slow)/2].Read(make([]byte, 1)); err == nil {
-		t.Error("a connection over the bound is still open")
+		t.Error("a connection over the limit is still open")
 	}
 	for _, conn := range slow {
 		_ = conn.Close()
@@ -180,7 +180,7 @@ func TestServeReportsALostListener(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := obs.Serve(t.Context(), listener, http.NotFoundHandler(), newLimit(admission.Operators())); err == nil {
-		t.Error("serving on a closed listener went well")
+		t.Error("serving on a closed listener returned no error")
 	}
 }
 

@@ -50,7 +50,7 @@ func TestPeersAreAsked(t *testing.T) {
 	fault = nil
 	component.Down("an insert failed")
 	if state := health.Readiness(); state.Ready || state.Down["database"] != "an insert failed" {
-		t.Errorf("it answers, and takes no insert: %+v", state)
+		t.Errorf("it answers and accepts no insert: %+v", state)
 	}
 }
 

@@ -32,7 +32,7 @@ func TestSharesOfMemory(t *testing.T) {
 		defer end()
 		another := m.hold(h.owner)
 		if p := another.Grow(soon, 1); p == nil || !strings.Contains(p.Error(), "the current requests of "+h.owner) || another.TryGrow(1) {
-			t.Errorf("beyond the share of %s: %v", h.owner, p)
+			t.Errorf("above the share of %s: %v", h.owner, p)
 		}
 		another.Release()
 	}
@@ -40,7 +40,7 @@ func TestSharesOfMemory(t *testing.T) {
 	defer end()
 	last := m.hold("somebody")
 	if p := last.Grow(soon, 1); p == nil || !strings.Contains(p.Error(), "all the memory") || last.TryGrow(1) {
-		t.Errorf("beyond all: %v", p)
+		t.Errorf("above the limit of all: %v", p)
 	}
 	held[0].Release()
 	if !last.TryGrow(MinShare) {
@@ -50,7 +50,7 @@ func TestSharesOfMemory(t *testing.T) {
 		h.Release()
 	}
 	if len(m.shares) != 0 || !m.whole.TryAcquire(m.size) {
-		t.Errorf("left are the shares %v", m.shares)
+		t.Errorf("remaining shares: %v", m.shares)
 	}
 }
 

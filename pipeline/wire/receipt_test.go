@@ -53,7 +53,7 @@ const goodReceipt = `{"agent_id":"a","session_id":"s","sequence":7,` +
 
 func TestDecodeReceiptsIsStrict(t *testing.T) {
 	if got, _, err := DecodeReceipts([]byte(`{"receipts":[`+goodReceipt+`]}`), nil); err != nil || len(got) != 1 {
-		t.Fatalf("the good one: %v, %v", got, err)
+		t.Fatalf("the valid one: %v, %v", got, err)
 	}
 	replace := func(old, by string) string {
 		return `{"receipts":[` + strings.Replace(goodReceipt, old, by, 1) + `]}`

@@ -128,7 +128,7 @@ func (s *Server) Stop() error {
 // logger forwards warnings and errors; it is silent in normal operation.
 type logger struct {
 	log    *slog.Logger
-	fatal  *atomic.Pointer[error] // set to the first error that the server logs as fatal, and goes on
+	fatal  *atomic.Pointer[error] // set to the first error that the server logs as fatal; it continues after it
 	failed *atomic.Bool           // set when a store could not write
 }
 
