@@ -175,7 +175,10 @@ func seriesOf(r *store.DriftReport, state *aapdrift.State, points int) seriesVie
 		Parameters: paramsView{
 			string(e.Params.Mode), e.Params.SimilarityThreshold, e.Params.Sustained, e.Params.Window, e.Params.BaselineTraces(),
 		},
-		Earlier: []baselineName{}, Points: []pointView{}, Streak: streakOf(&e), Alerts: []schema.DriftAlert{},
+		Earlier: []baselineName{}, Points: []pointView{}, Alerts: []schema.DriftAlert{},
+		Streak: streakView{
+			Length: e.Streak, Alerted: e.Alerted, Why: e.Why, Direction: e.Direction, Traces: []lowView{}, Measures: []measureView{},
+		},
 	}
 	if b := e.Baseline; b != nil {
 		v.Baseline = &baselineView{
@@ -198,25 +201,18 @@ func seriesOf(r *store.DriftReport, state *aapdrift.State, points int) seriesVie
 	for _, p := range r.Points[max(0, len(r.Points)-points):] {
 		v.Points = append(v.Points, pointView{p.EventTime, p.TraceID, p.Status, p.Similarity, p.Threshold, p.Streak, p.Mode, p.BaselineID})
 	}
-	for i := range r.Alerts {
-		v.Alerts = append(v.Alerts, r.Alerts[i].DriftAlert)
-	}
-	return v
-}
-
-func streakOf(e *aapdrift.Explanation) streakView {
-	v := streakView{
-		Length: e.Streak, Alerted: e.Alerted, Why: e.Why, Direction: e.Direction, Traces: []lowView{}, Measures: []measureView{},
-	}
 	for _, low := range e.Low {
-		v.Traces = append(v.Traces, lowView{low.TraceID, low.Similarity})
+		v.Streak.Traces = append(v.Streak.Traces, lowView{low.TraceID, low.Similarity})
 	}
 	for _, m := range e.Measures {
 		view := measureView{Category: m.Category, Formula: m.Formula, Known: m.Known, Baseline: m.Baseline, Streak: m.Current, Holds: m.Holds}
 		if m.Notable {
 			view.Indicator = m.Indicator.Indicator
 		}
-		v.Measures = append(v.Measures, view)
+		v.Streak.Measures = append(v.Streak.Measures, view)
+	}
+	for i := range r.Alerts {
+		v.Alerts = append(v.Alerts, r.Alerts[i].DriftAlert)
 	}
 	return v
 }

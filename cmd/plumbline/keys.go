@@ -153,7 +153,6 @@ func (c *keysShowCommand) read(ctx context.Context) (*keyring.Ring, error) {
 	return keystore.ReadList(filepath.Join(dir, keystore.ListName))
 }
 
-// stateOf returns the current state of a key.
 func stateOf(ring *keyring.Ring, k *keyring.Key, now time.Time) string {
 	current, _ := ring.Current(k.Purpose)
 	err := k.ValidAt(now.Truncate(time.Second))

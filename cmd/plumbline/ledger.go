@@ -123,7 +123,12 @@ func (c *ledgerShowCommand) Run(ctx context.Context, con *console) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.File, err)
 		}
-		if err := c.show(con.out, entry); err != nil {
+		if c.JSON {
+			_, err = con.out.Write(entry.AppendLine(nil))
+		} else {
+			_, err = fmt.Fprintf(con.out, "%6d  %-7s  %s  %s\n", entry.Seq, entry.Type, entry.Hash.String()[:16], printable(string(entry.Data)))
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -134,13 +139,4 @@ func (c *ledgerShowCommand) Run(ctx context.Context, con *console) error {
 		return fmt.Errorf("%w: %s has no entries", errNothing, c.File)
 	}
 	return nil
-}
-
-func (c *ledgerShowCommand) show(w io.Writer, e *ledger.Entry) error {
-	if c.JSON {
-		_, err := w.Write(e.AppendLine(nil))
-		return err
-	}
-	_, err := fmt.Fprintf(w, "%6d  %-7s  %s  %s\n", e.Seq, e.Type, e.Hash.String()[:16], printable(string(e.Data)))
-	return err
 }

@@ -148,8 +148,17 @@ type player struct {
 // rate in the result.
 func (p *player) play(ctx context.Context, result *Result) (*published, error) {
 	p.progress(fmt.Sprintf("registering %s cards", thousands(len(p.cards))))
-	if err := register(ctx, p.publisher, p.script); err != nil {
-		return nil, err
+	for _, c := range p.cards { // an agent's older card before its newer one
+		if _, err := p.publisher.PutCard(ctx, c.CardID, c.Raw); err != nil {
+			return nil, err
+		}
+	}
+	if p.truth != nil { // a card that an earlier run on the same data revoked stays revoked
+		for _, id := range p.truth.Revoked {
+			if _, _, err := p.publisher.Revoke(ctx, id, "the demo withdraws this card"); err != nil {
+				return nil, err
+			}
+		}
 	}
 	began := time.Now()
 	sent, err := publish(ctx, p.publisher, p.script, func(lines int) {

@@ -32,26 +32,6 @@ type refusal struct {
 // requestLines is how many lines are sent in one call.
 const requestLines = 2000
 
-// register registers the script's cards, an agent's older card before its newer one, and revokes
-// those whose revocation is planted. A card that an earlier run on the same data revoked stays
-// revoked.
-func register(ctx context.Context, publisher *client.Publisher, s *script) error {
-	for _, c := range s.cards {
-		if _, err := publisher.PutCard(ctx, c.CardID, c.Raw); err != nil {
-			return err
-		}
-	}
-	if s.truth == nil {
-		return nil
-	}
-	for _, id := range s.truth.Revoked {
-		if _, _, err := publisher.Revoke(ctx, id, "the demo withdraws this card"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // publish sends the script's lines in their order, and calls progress with the number
 // of lines sent.
 func publish(ctx context.Context, publisher *client.Publisher, s *script, progress func(lines int)) (*published, error) {
