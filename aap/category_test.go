@@ -13,7 +13,7 @@ func TestCategoryAgainstTheCard(t *testing.T) {
 		{name: "bounded of a forbidden name", trace: []string{searchName, `"name": "delete"`}, want: "UNBOUNDED_ACTION FORBIDDEN_ACTION CATEGORY_MISMATCH"},
 		{name: "forbidden of a forbidden name", trace: []string{searchName, `"name": "delete"`, bounded, forbidden}, want: "FORBIDDEN_ACTION"},
 		{name: "forbidden of a forbidden part", trace: []string{searchName, `"name": "search, delete"`, bounded, forbidden}, want: "FORBIDDEN_ACTION"},
-		{name: "forbidden of no name of the card", trace: []string{searchName, `"name": "fly"`, bounded, forbidden}, want: "CATEGORY_EVASION"},
+		{name: "called forbidden, of a name that the card does not have", trace: []string{searchName, `"name": "fly"`, bounded, forbidden}, want: "CATEGORY_EVASION"},
 		{name: "escalation_trigger of a bounded name", trace: []string{bounded, triggerCat}},
 		{name: "bounded of a bounded name"},
 	} {

@@ -102,7 +102,7 @@ func TestFalseObservationsAreFindings(t *testing.T) {
 		{name: "of a field that the trace does not have", trace: []string{claimed, observed(`45`), `"purchase_value": 50,`, ``}},
 		{name: "of one place of two", trace: []string{claimed, observed(`40`), `"q": "x"`, `"purchase_value": 40`}, want: "AMBIGUOUS_FIELD"},
 		{name: "nothing", trace: []string{claimed, observed(`null`)}},
-		{name: "of nobody's trigger", trace: []string{`"purchase_value>100"`, `"other > 1"`, claimed, observed(`45`)}},
+		{name: "about an unknown trigger", trace: []string{`"purchase_value>100"`, `"other > 1"`, claimed, observed(`45`)}},
 	} {
 		c.run(t, j)
 	}

@@ -41,18 +41,14 @@ const nearBoundary = 0.35
 // methodology.
 func (t Thresholds) Validate() error {
 	var faults []error
-	for _, share := range []struct {
-		name  string
-		value float64
-	}{
-		{"drift similarity", t.DriftSimilarity},
-		{"behavioral similarity", t.BehavioralSimilarity},
-		{"minimum coherence", t.MinCoherence},
-	} {
-		if !(share.value >= 0 && share.value <= 1) {
-			faults = append(faults, fmt.Errorf("threshold of %s: %v is outside 0..1", share.name, share.value))
+	share := func(name string, value float64) {
+		if !(value >= 0 && value <= 1) {
+			faults = append(faults, fmt.Errorf("threshold of %s: %v is outside 0..1", name, value))
 		}
 	}
+	share("drift similarity", t.DriftSimilarity)
+	share("behavioral similarity", t.BehavioralSimilarity)
+	share("minimum coherence", t.MinCoherence)
 	if t.DriftSustained < 1 {
 		faults = append(faults, fmt.Errorf("threshold of sustained drift: %d traces, want at least 1", t.DriftSustained))
 	}

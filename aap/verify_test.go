@@ -226,7 +226,7 @@ func TestFindings(t *testing.T) {
 		{name: "another currency", trace: []string{cheap, `"amount": 5`, `"currency": "EUR"`, `"currency": "USD"`}, want: "VALUE_CURRENCY_MISMATCH"},
 		{name: "the same currency in lower case", trace: []string{cheap, `"amount": 5`, `"currency": "EUR"`, `"currency": "eur"`}},
 		{name: "the same currency in upper case", card: []string{`"EUR"`, `"Eur"`}, trace: []string{cheap, `"amount": 5`}},
-		{name: "no currency at all", trace: []string{cheap, `"amount": 5`, `"currency": "EUR"`, `"currency": null`}},
+		{name: "without a currency", trace: []string{cheap, `"amount": 5`, `"currency": "EUR"`, `"currency": null`}},
 		{name: "an empty currency", trace: []string{cheap, `"amount": 5`, `"currency": "EUR"`, `"currency": ""`}},
 		{name: "an empty currency above the limit", trace: []string{cheap, `"amount": 501`, `"currency": "EUR"`, `"currency": ""`}, want: "VALUE_LIMIT_EXCEEDED"},
 		{name: "another currency in a second place", trace: []string{cheap, `"amount": 5`, `"q": "x"`, `"currency": "USD"`}, want: "VALUE_CURRENCY_MISMATCH AMBIGUOUS_FIELD"},
@@ -248,7 +248,7 @@ func TestFindings(t *testing.T) {
 
 		{name: "matches, claimed not to", trace: []string{cheap, bought, unneeded, escalated}, want: "TRIGGER_MISREPORTED"},
 		{name: "contradictory claims", trace: []string{cheap, bought, noClaim, noClaim + `, {"trigger": "purchase_value > 100", "matched": true}`, unneeded, escalated}, want: "TRIGGER_MISREPORTED"},
-		{name: "claim of nobody's trigger", trace: []string{`"purchase_value>100"`, `"other > 1"`, claimed, `"matched": true`}},
+		{name: "claim about an unknown trigger", trace: []string{`"purchase_value>100"`, `"other > 1"`, claimed, `"matched": true`}},
 
 		{name: "ambiguous", trace: []string{`"q": "x"`, bought, noClaim, ``, unneeded, escalated}, want: "AMBIGUOUS_FIELD"},
 		{name: "ambiguous and missed", trace: []string{`"q": "x"`, bought, noClaim, ``}, want: "MISSED_ESCALATION AMBIGUOUS_FIELD"},

@@ -49,7 +49,7 @@ func TestFaultsOfOurOwnBundles(t *testing.T) {
 	}{
 		"as it is":               {whole, nil},
 		"manifest gone":          {edit(without(manifestFile)), []string{"manifest.json: missing", "manifest.json: changed"}},
-		"manifest no JSON":       {edit(inFile(manifestFile, "{", "[")), []string{"manifest.json: ", "manifest.json: changed"}},
+		"manifest not JSON":      {edit(inFile(manifestFile, "{", "[")), []string{"manifest.json: ", "manifest.json: changed"}},
 		"manifest edited":        {edit(inFile(manifestFile, "Plumbline", "plumbline")), []string{"manifest.json: changed: not what row 1 says"}},
 		"key file spaced":        {edit(inFile(keyFile, "# Ed", "#  Ed")), []string{"public_key.pem: " + notOurs}},
 		"signature file spaced":  {edit(inFile(signatureName, "signature:", "signature: ")), []string{"session_sig.txt: " + notOurs}},

@@ -369,7 +369,7 @@ func TestPolicyBySource(t *testing.T) {
 		"approval beyond what people may":    {message.Agent, "b", message.Trade, approval, false},
 		"schedule within its purpose":        {message.System, "nightly", message.Write, nil, true},
 		"schedule beyond its purpose":        {message.System, "nightly", message.Send, nil, false},
-		"schedule that nobody registered":    {message.System, "other", message.Read, nil, false},
+		"unregistered schedule":              {message.System, "other", message.Read, nil, false},
 		"a request for nothing":              {message.Human, "ann", 0, nil, false},
 		"no source":                          {"", "x", message.Read, nil, false},
 		"approval is of no use to schedules": {message.System, "nightly", message.Send, approval, false},

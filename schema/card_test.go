@@ -160,7 +160,7 @@ func TestDecodeCardRefuses(t *testing.T) {
 		{"relationship", goodCard, `"advisory"`, `"boss"`, "/principal/relationship: "},
 		{"no principal type", goodCard, `"type": "human", `, ``, "/principal/type: is missing (required)"},
 		{"undefined value", goodCard, `"thrift": {`, `"other": {`, `/values/declared/1: "thrift" is no standard value and has no definition`},
-		{"value no string", goodCard, `["honesty", "thrift"]`, `["honesty", {"id": "x"}]`, "/values/declared/1: want a string, found an object"},
+		{"value not a string", goodCard, `["honesty", "thrift"]`, `["honesty", {"id": "x"}]`, "/values/declared/1: want a string, found an object"},
 		{"definition text", goodCard, `"description": "Spend little", `, ``, "/values/definitions/thrift/description: is missing (required)"},
 		{"hierarchy", goodCard, `"weighted"`, `"random"`, "/values/hierarchy: "},
 		{"no triggers", goodCard, `"escalation_triggers"`, `"triggers"`, "/autonomy_envelope/escalation_triggers: is missing (required)"},

@@ -141,7 +141,7 @@ func TestAdmitRefuses(t *testing.T) {
 		"selected unknown":   {edit(t, `"selected": "A"`, `"selected": "C"`), ReasonInvalidTrace, "/decision/selected", "no alternative"},
 		"score above 1":      {edit(t, `0.85`, `1.85`), ReasonInvalidTrace, "/decision/alternatives_considered/0/score", "0..1"},
 		"confidence below 0": {edit(t, `0.5}`, `-0.5}`), ReasonInvalidTrace, "/decision/confidence", "0..1"},
-		"value no string":    {edit(t, `["honesty"]`, `["honesty", {"id": "x"}]`), ReasonInvalidTrace, "/decision/values_applied/1", "an object"},
+		"value not a string": {edit(t, `["honesty"]`, `["honesty", {"id": "x"}]`), ReasonInvalidTrace, "/decision/values_applied/1", "an object"},
 		"status":             {edit(t, `"approved",`, `"perhaps",`), ReasonInvalidTrace, "/escalation/escalation_status", "none of"},
 		"reserved session":   {edit(t, `"s-1"`, `"~utc-2026-01-31"`), ReasonInvalidTrace, "/context/session_id", "reserved"},
 		"turn":               {edit(t, `"conversation_turn": 3`, `"conversation_turn": 3.5`), ReasonInvalidTrace, "/context/conversation_turn", "integer"},

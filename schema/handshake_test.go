@@ -132,7 +132,7 @@ func TestHandshakeRefusals(t *testing.T) {
 		{"unknown type", `{"message_type":"hello","request_id":"","timestamp":"now"}`,
 			`invalid_handshake: /message_type: "hello" is none of alignment_card_request, alignment_card_response, value_coherence_check, coherence_result, task_result; ` +
 				`/request_id: must not be empty; /timestamp: "now" is not an RFC 3339 time with a zone, such as 2026-01-31T12:30:00Z`},
-		{"a type that is no text", `{"message_type":7,"request_id":"r","timestamp":"2026-02-01T09:00:00Z"}`, "invalid_handshake: /message_type: want a string, found a number; /message_type: \"\" is none of alignment_card_request, alignment_card_response, value_coherence_check, coherence_result, task_result"},
+		{"a type that is not a string", `{"message_type":7,"request_id":"r","timestamp":"2026-02-01T09:00:00Z"}`, "invalid_handshake: /message_type: want a string, found a number; /message_type: \"\" is none of alignment_card_request, alignment_card_response, value_coherence_check, coherence_result, task_result"},
 		{"no zone", `{"message_type":"alignment_card_request","request_id":"r","timestamp":"2026-02-01T09:00:00","requester":{"agent_id":"a"}}`,
 			`invalid_handshake: /timestamp: "2026-02-01T09:00:00" is not an RFC 3339 time with a zone, such as 2026-01-31T12:30:00Z; /requester/card_id: is missing (required)`},
 		{"twice the same member", `{"message_type":"alignment_card_request","request_id":"r","request_id":"s"}`, `invalid_json: /request_id: duplicate object member name`},

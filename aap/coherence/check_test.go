@@ -32,7 +32,7 @@ func TestScore(t *testing.T) {
 		{"one value of seven is shared", draft{declared: strings.Fields("a b c d")}, draft{declared: strings.Fields("a e f g")}, Task{Proposal: proposal("a")}, 0.1429, "a", "b c d e f g", "union", false},
 		{"without any, the union", a, draft{declared: []string{"d", "b", "a"}}, Task{}, 0.5, "a b", "c d", "union", false},
 		{"an empty list names none", a, a, Task{Required: []string{}, Proposal: proposal()}, 1, "a b c", "", "union", true},
-		{"a value that nobody declares", a, a, Task{Required: []string{"z"}}, 0, "", "z", "values_required", false},
+		{"a value that neither card declares", a, a, Task{Required: []string{"z"}}, 0, "", "z", "values_required", false},
 		{"seven of ten", draft{declared: strings.Fields("a b c d e f g")}, draft{declared: strings.Fields("a b c d e f g h i j")}, Task{}, 0.7, "a b c d e f g", "h i j", "union", true},
 		{"two of three", a, draft{declared: []string{"a", "b"}}, Task{}, 0.6667, "a b", "c", "union", false},
 		{"one conflict in three", a, draft{declared: []string{"a", "b", "c"}, refuses: []string{"c"}}, Task{}, 0.8333, "a b c", "", "union", false},

@@ -217,7 +217,7 @@ func TestAModifiedScopeHasWhatChanges(t *testing.T) {
 		"an action":             {none, none, "sell search", "search", "x", "y", `{"autonomy_scope":{"initiator_actions":["search"],"responder_actions":["search"]}}`},
 		"an action of the last": {none, none, "search", "sell", "x", "y", `{"autonomy_scope":{"initiator_actions":["search"]}}`},
 		"values alone":          {a, b, "search", "search", "x", "y", `{"modified_values":{"initiator_concession":"m","responder_concession":"v"}}`},
-		"what goes by a value's name": {a, b, "search m v", "v search", "m x", "y", `{"modified_values":{"initiator_concession":"m","responder_concession":"v"},` +
+		"actions and data with the name of a value": {a, b, "search m v", "v search", "m x", "y", `{"modified_values":{"initiator_concession":"m","responder_concession":"v"},` +
 			`"autonomy_scope":{"initiator_actions":["search","v"],"responder_actions":["search"]},"data_sharing":{"from_initiator":["x"],"from_responder":["y"]}}`},
 		"data of the last": {a, b, "search", "search", "x", "v y", `{"modified_values":{"initiator_concession":"m","responder_concession":"v"},` +
 			`"data_sharing":{"from_initiator":["x"],"from_responder":["y"]}}`},

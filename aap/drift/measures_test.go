@@ -117,14 +117,14 @@ func TestLimitsOfReasoning(t *testing.T) {
 		streak         float64 // similarity of the streak's texts to the baseline's
 		notable, holds bool
 	}{
-		"half as alike":          {2, one, 0.25, true, false},
-		"less than half":         {2, one, 0.2499, true, true},
-		"hardly alike before":    {5, one, 0, false, false}, // b = 0.05
-		"a little alike before":  {5, one + 1, 0, true, true},
-		"less alike by 0.05":     {2, one / 8, 0.0625 - notableChange, false, true}, // b = 0.0625
-		"less alike by more":     {2, one / 8, 0.0124, true, true},
-		"as alike as before":     {2, one, 0.5, false, false},
-		"more alike than before": {2, one, 0.75, false, false},
+		"half as similar":                   {2, one, 0.25, true, false},
+		"less than half":                    {2, one, 0.2499, true, true},
+		"hardly similar in the baseline":    {5, one, 0, false, false}, // b = 0.05
+		"slightly similar in the baseline":  {5, one + 1, 0, true, true},
+		"less similar by 0.05":              {2, one / 8, 0.0625 - notableChange, false, true}, // b = 0.0625
+		"less similar by more":              {2, one / 8, 0.0124, true, true},
+		"as similar as in the baseline":     {2, one, 0.5, false, false},
+		"more similar than in the baseline": {2, one, 0.75, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := State{

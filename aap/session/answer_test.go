@@ -53,7 +53,7 @@ func TestActedBeforeAnswer(t *testing.T) {
 		"without a word, dated a minute after": {[]step{asked, buy("execute", ""), buy("recommend", respond("approved", 62))}, nil},
 		"without a word, never answered":       {[]step{asked, buy("execute", "")}, []string{open}},
 		"without a word, then timed out":       {[]step{asked, buy("execute", ""), buy("recommend", timeout)}, nil},
-		"a date comes later still":             {[]step{asked, buy("execute", ofE), buy("recommend", answer), buy("recommend", respond("approved", 2))}, nil},
+		"a later date follows":                 {[]step{asked, buy("execute", ofE), buy("recommend", answer), buy("recommend", respond("approved", 2))}, nil},
 		"asking, without a word":               {[]step{buy("execute", `{"required":true,"escalation_id":"e"}`), buy("recommend", answer)}, nil},
 		"asking, without a word, dated after":  {[]step{buy("execute", `{"required":true,"escalation_id":"e"}`), buy("recommend", respond("approved", 62))}, []string{`ACTED_BEFORE_ANSWER HIGH tr-1`}},
 		"under the id of another action":       {[]step{asked, buy("recommend", answer), {action: "sell", escalate: pending}}, []string{`ACTED_BEFORE_ANSWER HIGH tr-3`, `ESCALATION_UNANSWERED HIGH tr-3`}},
@@ -89,7 +89,7 @@ func TestActedBeforeAnswer(t *testing.T) {
 		"pending, asking again itself":         {[]step{{id: "tr-b", kind: "escalate", action: "buy", escalate: openUnnamed}, {id: "tr-a", kind: "escalate", action: "buy", escalate: ofOther}, {action: "buy", escalate: openUnnamed}}, []string{`ACTED_BEFORE_ANSWER HIGH tr-3: "buy" is executed while an escalation of "buy"`, `ESCALATION_UNANSWERED HIGH tr-b`, `ESCALATION_UNANSWERED HIGH tr-a`}},
 		"named at the time of another's":       {[]step{asked, at2("execute", ofE), at2("recommend", otherYes), buy("recommend", answer)}, []string{`ACTED_BEFORE_ANSWER HIGH tr-2`}},
 		"named after another's, at its time":   {[]step{asked, at2("recommend", otherYes), at2("execute", ofE), buy("recommend", answer)}, []string{`ACTED_BEFORE_ANSWER HIGH tr-3`}},
-		"another's date comes later":           {[]step{asked, buy("execute", ofE), buy("recommend", answer), buy("recommend", `{"escalation_id":"z","principal_response":{"decision":"approved","timestamp":"2026-02-01T00:00:02Z"}}`)}, []string{before}},
+		"another response has a later date":    {[]step{asked, buy("execute", ofE), buy("recommend", answer), buy("recommend", `{"escalation_id":"z","principal_response":{"decision":"approved","timestamp":"2026-02-01T00:00:02Z"}}`)}, []string{before}},
 		"on the approval of something else":    {[]step{{kind: "recommend", action: "sell", escalate: otherYes}, asked, buy("execute", ""), buy("recommend", answer)}, []string{`ACTED_BEFORE_ANSWER HIGH tr-3`}},
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, whole(t, session.Found{}, c.steps...), c.want...) })

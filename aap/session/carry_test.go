@@ -49,7 +49,7 @@ func TestWhatTheNextPartContinuesFrom(t *testing.T) {
 		want  []string
 	}{
 		"a number, over a part without": {[][]step{{{number: 3}}, {{}}, {{number: 7}}}, []string{"", "", "tr-3-1: no trace has sequence number 4..6"}},
-		"its number comes once more":    {[][]step{{{number: 3}}, {{number: 3}, {number: 3}}}, []string{"", ""}},
+		"its number occurs again":       {[][]step{{{number: 3}}, {{number: 3}, {number: 3}}}, []string{"", ""}},
 		"a gap between parts is filled": {[][]step{{{number: 4}}, {{}, {number: 7}, {number: 6}}}, []string{"", "tr-2-3: no trace has sequence number 5"}},
 		"what the agent denied":         {[][]step{{{kind: "deny", action: "pay"}}, {{action: "pay", second: 2}}}, []string{"", `tr-2-1: "pay" is executed although the agent denied the same in trace "tr-1-1"`}},
 		"the order of escalations":      {[][]step{{ask("x"), ask("y")}, {}}, []string{"", `tr-1-1: escalation "x" of "buy"` + required + `; tr-1-2: escalation "y" of "buy"` + required}},

@@ -23,10 +23,10 @@ func TestBase64OfJSON(t *testing.T) {
 		"the alphabet of URLs":                 {base64.URLEncoding.EncodeToString([]byte(`{"a":"???>>>","key":12}`)), base64.URLEncoding.EncodeToString([]byte(marks))},
 		"the alphabet of URLs, no padding":     {base64.RawURLEncoding.EncodeToString([]byte(`{"a":"???>>>","key":12}`)), base64.RawURLEncoding.EncodeToString([]byte(marks))},
 		"both alphabets":                       {strings.Replace(encode64(`{"a":"???>>>","key":12}`), "/", "_", 1), base64.URLEncoding.EncodeToString([]byte(marks))},
-		"no JSON, of the least length":         {"a token in " + encode64("passwd=hx"), ""},
-		"no JSON, a blank second":              {"a token in " + encode64("a passwd=hunter2"), ""},
-		"no JSON, longer":                      {"a token in " + encode64("passwd=hunter2"), ""},
-		"no JSON, shorter":                     {"a token in other text cGFzc3dkPWg", ""},
+		"not JSON, of the least length":        {"a token in " + encode64("passwd=hx"), ""},
+		"not JSON, a blank second":             {"a token in " + encode64("a passwd=hunter2"), ""},
+		"not JSON, longer":                     {"a token in " + encode64("passwd=hunter2"), ""},
+		"not JSON, shorter":                    {"a token in other text cGFzc3dkPWg", ""},
 		"cut off before any value of a length": {"behind other text " + shortest[:11], ""},
 	} {
 		if c.want == "" {

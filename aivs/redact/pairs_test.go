@@ -38,7 +38,7 @@ func TestNameNextToItsValue(t *testing.T) {
 		"behind an object":             {`{"a":{},"name":"password","value":"x"}`, ""},
 		"within an object":             {`{"a": {"b":1,"name":"password"},"value":"x"}`, ""},
 		"behind an array":              {`{"a":[1],"name":"password","value":"x"}`, ""},
-		"a member that says no name":   {`{"comment":"password","value":"x"}`, ""},
+		"a member without a name":      {`{"comment":"password","value":"x"}`, ""},
 		"a number for a name":          {`{"name":5,"value":"x"}`, ""},
 		"an empty name":                {`{"name":"","value":"x"}`, ""},
 		"an empty object":              {`{"a":{},"value":"x"}`, ""},

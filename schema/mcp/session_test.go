@@ -103,11 +103,11 @@ func TestPagesOfTools(t *testing.T) {
 
 func TestSessionRefuses(t *testing.T) {
 	for name, messages := range map[string][]string{
-		"no JSON":           {`x`},
-		"params no object":  {`{"id":1,"method":"tools/call","params":[1]}`},
-		"id in use":         {buying, buying},
-		"tools no list":     {listing, `{"id":"l","result":{"tools":1}}`},
-		"a call of nothing": {`{"id":1,"method":"tools/call"}`, `{"id":1,"result":{}}`},
+		"no JSON":              {`x`},
+		"params not an object": {`{"id":1,"method":"tools/call","params":[1]}`},
+		"id in use":            {buying, buying},
+		"tools not a list":     {listing, `{"id":"l","result":{"tools":1}}`},
+		"a call of nothing":    {`{"id":1,"method":"tools/call"}`, `{"id":1,"result":{}}`},
 	} {
 		s := Session{AgentID: "a", CardID: "c"}
 		var err error
