@@ -49,7 +49,7 @@ func (c *check) readFiles(ctx context.Context) error {
 	c.files = map[string]*bundleFile{}
 	there, err := isDir(c.Bundles)
 	if err != nil || !there {
-		c.skip("bundles: the directory is not here")
+		c.skip(fmt.Sprintf("bundles: there is no directory %s", c.Bundles))
 		return err
 	}
 	if c.keys == nil && len(c.Pinned) == 0 {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
@@ -40,7 +41,7 @@ type ledgerCheck struct {
 func (c *check) checkLedger(ctx context.Context) error {
 	there, err := isDir(c.Ledger)
 	if err != nil || !there {
-		c.skip("ledger: the directory is not here")
+		c.skip(fmt.Sprintf("ledger: there is no directory %s", c.Ledger))
 		return err
 	}
 	l := &ledgerCheck{check: c, claimed: map[string]bool{}}
