@@ -19,7 +19,6 @@ const (
 	Stop               // a fault of the deployment: nothing passes until someone repairs it
 )
 
-// String returns the name of the class in logs and metrics.
 func (c Class) String() string {
 	return [...]string{"retry", "split", "stop"}[c]
 }

@@ -22,7 +22,6 @@ import (
 //go:embed sql/tables/*.sql
 var embedded embed.FS
 
-// Migrations returns the files of the migrations.
 func Migrations() fs.FS {
 	files, err := fs.Sub(embedded, "sql/tables")
 	if err != nil {

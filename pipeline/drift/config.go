@@ -8,7 +8,6 @@ import (
 	"github.com/plumbline/plumbline/pipeline/config"
 )
 
-// Config configures a drift stage.
 type Config struct {
 	config.Common `embed:""`
 	ClickHouse    config.ClickHouse `embed:"" prefix:"clickhouse-"`

@@ -65,7 +65,7 @@ func newFold(partition int, created time.Time, rules *Rules, pins Pins, retainUn
 	return &fold{
 		partition: partition, created: created, retainUntil: retainUntil, pins: pins,
 		params: rules.params(), methodology: rules.methodology(),
-		queue:   queue{patience: patience{lateness: rules.Lateness, messages: rules.WaitingTraces, bytes: rules.WaitingBytes}},
+		queue:   queue{rules: rules},
 		series:  map[seriesKey]*series{},
 		waiting: map[identity]fingerprint{},
 	}
@@ -144,7 +144,7 @@ func (f *fold) receive(e *entry) {
 func (f *fold) dueAfter(quiet time.Duration) bool {
 	now := f.queue.now
 	now.clock = max(now.clock, f.queue.came+int64(quiet))
-	return len(f.queue.arrivals) > 0 && f.queue.patience.over(f.queue.arrivals[0].since, now)
+	return len(f.queue.arrivals) > 0 && f.queue.rules.due(f.queue.arrivals[0].since, now)
 }
 
 // newest returns the broker time of the newest message; zero before the first.

@@ -20,12 +20,12 @@ import (
 // checks everything at every message. When the broker's clock is set back, no time has passed.
 func TestQueueEqualsANaiveOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		patience := patience{
-			lateness: time.Duration(rapid.IntRange(0, 20).Draw(t, "lateness")),
-			messages: rapid.IntRange(1, 15).Draw(t, "messages"),
-			bytes:    rapid.IntRange(1, 60).Draw(t, "bytes"),
+		rules := &Rules{
+			Lateness:      time.Duration(rapid.IntRange(0, 20).Draw(t, "lateness")),
+			WaitingTraces: rapid.IntRange(1, 15).Draw(t, "messages"),
+			WaitingBytes:  rapid.IntRange(1, 60).Draw(t, "bytes"),
 		}
-		q, series := queue{patience: patience}, []*series{{}, {}, {}}
+		q, series := queue{rules: rules}, []*series{{}, {}, {}}
 		var naive []*entry
 		var now mark
 		clock := int64(100)
@@ -53,8 +53,8 @@ func TestQueueEqualsANaiveOne(t *testing.T) {
 				t.Fatalf("%d traces wait, want %d", q.waiting, len(naive))
 			}
 		}
-		q.pass(patience.lateness)
-		now.clock += int64(patience.lateness)
+		q.pass(rules.Lateness)
+		now.clock += int64(rules.Lateness)
 		if left := releaseNaively(t, &q, naive, now); len(left) > 0 || q.release() != nil || len(q.arrivals) > 0 {
 			t.Fatalf("%d traces are left", len(left))
 		}
@@ -65,7 +65,7 @@ func TestQueueEqualsANaiveOne(t *testing.T) {
 // arrival, and returns the remaining entries.
 func releaseNaively(t *rapid.T, q *queue, list []*entry, now mark) []*entry {
 	for {
-		due := slices.IndexFunc(list, func(e *entry) bool { return q.patience.over(e.since, now) })
+		due := slices.IndexFunc(list, func(e *entry) bool { return q.rules.due(e.since, now) })
 		if due < 0 {
 			return list
 		}

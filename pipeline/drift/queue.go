@@ -44,25 +44,19 @@ type mark struct {
 	bytes    int   // total size of these
 }
 
-// patience is how far a partition must progress before a trace is due. Each bound depends on the
-// stream alone, so a replay gives the same order. The last two bound the memory of waiting traces
-// in a burst.
-type patience struct {
-	lateness time.Duration
-	messages int
-	bytes    int
-}
-
-func (p patience) over(since, now mark) bool {
-	return now.clock-since.clock >= int64(p.lateness) ||
-		now.messages-since.messages >= p.messages ||
-		now.bytes-since.bytes >= p.bytes
+// due reports whether a partition has progressed so far that a trace is due. Each bound depends on
+// the stream alone, so a replay gives the same order. The last two bound the memory of waiting
+// traces in a burst.
+func (r *Rules) due(since, now mark) bool {
+	return now.clock-since.clock >= int64(r.Lateness) ||
+		now.messages-since.messages >= r.WaitingTraces ||
+		now.bytes-since.bytes >= r.WaitingBytes
 }
 
 // queue holds the traces of a partition back until they are due, and releases them in order
 // within each series. It is pure: time comes with the messages.
 type queue struct {
-	patience patience
+	rules    *Rules
 	now      mark
 	came     int64    // the clock when the newest message arrived
 	newest   int64    // broker time of that message; 0 before the first
@@ -96,7 +90,7 @@ func (q *queue) add(e *entry) {
 // release returns the next entry to apply, nil when none is due. A due entry is preceded by all
 // entries of its series that are ordered before it.
 func (q *queue) release() *entry {
-	if len(q.arrivals) == 0 || !q.patience.over(q.arrivals[0].since, q.now) {
+	if len(q.arrivals) == 0 || !q.rules.due(q.arrivals[0].since, q.now) {
 		return nil
 	}
 	e := heap.Pop(&q.arrivals[0].series.waiting).(*entry)
@@ -116,10 +110,8 @@ func (h byOrder) Len() int           { return len(h) }
 func (h byOrder) Less(i, j int) bool { return h[i].before(h[j]) }
 func (h byOrder) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 
-// Push appends x, an *entry.
 func (h *byOrder) Push(x any) { *h = append(*h, x.(*entry)) }
 
-// Pop removes the last entry.
 func (h *byOrder) Pop() any {
 	last := len(*h) - 1
 	e := (*h)[last]

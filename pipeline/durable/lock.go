@@ -75,7 +75,6 @@ func Await(ctx context.Context, path, holder string) (*Lock, error) {
 	}
 }
 
-// Release releases the lock.
 func (l *Lock) Release() error {
 	if err := l.file.Close(); err != nil {
 		return fmt.Errorf("unlock %s: %w", l.file.Name(), err)

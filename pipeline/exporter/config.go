@@ -14,7 +14,6 @@ import (
 	"github.com/plumbline/plumbline/pipeline/destination/s3"
 )
 
-// Config configures the exporter.
 type Config struct {
 	config.Common `embed:""`
 	ClickHouse    config.ClickHouse `embed:"" prefix:"clickhouse-"`

@@ -218,7 +218,7 @@ func (e *exporter) horizon(ctx context.Context) (floor uint64, created time.Time
 // After a crash the next start folds the receipts again and finds the same sessions due. Before a
 // plan is in the bucket nothing is durable, and a new plan is made. From then on the same plan is
 // carried out again: each step finds its earlier result and changes nothing.
-func (e *exporter) seal(ctx context.Context, group []candidate, floor uint64, created time.Time) error {
+func (e *exporter) seal(ctx context.Context, group []*openSession, floor uint64, created time.Time) error {
 	return e.env.Retry.Do(ctx, "seal sessions", func() error {
 		jobs, err := e.plan(ctx, group, floor, created) // the existing plan, or a new one
 		if err != nil || len(jobs) == 0 {

@@ -34,27 +34,21 @@ const (
 	spread = 16
 )
 
-// candidate is a session that is due, with the reason.
-type candidate struct {
-	session *openSession
-	reason  string
-}
-
 // due returns the sessions that are due, in groups that are sealed with the same queries and
 // writes. The oldest come first, so the sessions of a group are from the same hours, which is what
 // its queries read.
-func (e *exporter) due(floor uint64) (groups [][]candidate) {
-	var all []candidate
+func (e *exporter) due(floor uint64) (groups [][]*openSession) {
+	var all []*openSession
 	now := e.index.clock()
 	for _, s := range e.index.sessions {
-		if reason := s.due(e.cfg, e.schedules, now, floor); reason != "" {
-			all = append(all, candidate{session: s, reason: reason})
+		if s.due(e.cfg, e.schedules, now, floor) != "" {
+			all = append(all, s)
 		}
 	}
-	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.session.message, b.session.message) })
+	slices.SortFunc(all, func(a, b *openSession) int { return cmp.Compare(a.message, b.message) })
 	first, traces, bytes := 0, 0, int64(0) // of the last group
-	for i, c := range all {
-		n, size := min(len(c.session.receipts), e.cfg.RotateRows), min(c.session.bytes, e.cfg.RotateBytes)
+	for i, s := range all {
+		n, size := min(len(s.receipts), e.cfg.RotateRows), min(s.bytes, e.cfg.RotateBytes)
 		if i > first && (i-first == groupSessions || traces+n > groupTraces || bytes+size > groupBytes) {
 			groups = append(groups, all[first:i])
 			first, traces, bytes = i, 0, 0
@@ -69,7 +63,8 @@ func (e *exporter) due(floor uint64) (groups [][]candidate) {
 
 // job is the work of sealing one part of a session.
 type job struct {
-	candidate
+	session  *openSession
+	reason   string // for sealing it
 	part     seal.Part
 	judge    *session.Judge    // nil: there is nothing to seal, or the part must not be sealed
 	contents *seal.Contents    // of the bundle
@@ -110,11 +105,11 @@ func each(ctx context.Context, jobs []*job, step func(context.Context, *job) err
 
 // plan reads the plan of each session from the bucket, or makes one. A session with nothing left
 // to seal is removed from the index.
-func (e *exporter) plan(ctx context.Context, group []candidate, floor uint64, created time.Time) ([]*job, error) {
+func (e *exporter) plan(ctx context.Context, group []*openSession, floor uint64, created time.Time) ([]*job, error) {
 	jobs := make([]*job, len(group))
-	for i, c := range group {
-		jobs[i] = &job{candidate: c, began: time.Now()}
-		jobs[i].part.AgentID, jobs[i].part.SessionID = c.session.key.AgentID, c.session.key.SessionID
+	for i, s := range group {
+		jobs[i] = &job{session: s, began: time.Now()}
+		jobs[i].part.AgentID, jobs[i].part.SessionID = s.key.AgentID, s.key.SessionID
 	}
 	err := each(ctx, jobs, func(ctx context.Context, j *job) error { return e.planOne(ctx, j, floor, created) })
 	if err != nil {

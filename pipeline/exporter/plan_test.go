@@ -15,7 +15,7 @@ func TestFileNamesAreUniqueInARound(t *testing.T) {
 	e := &exporter{cfg: &Config{BundleDir: t.TempDir()}, names: map[string]store.SessionKey{}}
 	shared := seal.File("a", "sessions-1", 7)
 	plan := func(session string, fixed bool) *job {
-		j := &job{candidate: candidate{session: &openSession{key: store.SessionKey{AgentID: "a", SessionID: session}}}, fixed: fixed}
+		j := &job{session: &openSession{key: store.SessionKey{AgentID: "a", SessionID: session}}, fixed: fixed}
 		j.part.Plan = seal.Record{Part: 1, ExportedAt: 7, File: shared}
 		if err := e.name([]*job{j}); err != nil {
 			t.Fatal(err)
@@ -37,7 +37,7 @@ func TestFileNamesAreUniqueInARound(t *testing.T) {
 
 // A part is never dated before its predecessor, even if the clock was changed in between.
 func TestPartsAreDatedInOrder(t *testing.T) {
-	j := &job{candidate: candidate{session: &openSession{key: store.SessionKey{AgentID: "a", SessionID: "s"}, receipts: []schema.Receipt{{Sequence: 1}}}}}
+	j := &job{session: &openSession{key: store.SessionKey{AgentID: "a", SessionID: "s"}, receipts: []schema.Receipt{{Sequence: 1}}}}
 	for now, want := range map[int64]int64{5: 7, 7: 7, 9: 9} {
 		plan := new(exporter).newPlan(j, &seal.Record{Part: 1, ExportedAt: 7}, 1, now)
 		if plan.ExportedAt != want || plan.File != seal.File("a", "s", want) || plan.Part != 2 {

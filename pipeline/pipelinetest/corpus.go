@@ -38,7 +38,6 @@ func CorpusDir(t testing.TB) string {
 	return dir
 }
 
-// ReadCorpus reads the corpus.
 func ReadCorpus(t testing.TB) *Corpus {
 	t.Helper()
 	c := &Corpus{Dir: CorpusDir(t), Violations: map[string]map[string]bool{}}

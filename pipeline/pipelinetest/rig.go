@@ -187,7 +187,6 @@ func AwaitWithin(t testing.TB, patience time.Duration, what string, holds func()
 	}
 }
 
-// Register registers cards.
 func (r *Rig) Register(t testing.TB, raw ...[]byte) {
 	t.Helper()
 	registry, err := cards.Open(t.Context(), r.Client, 0)

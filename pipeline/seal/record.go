@@ -65,7 +65,6 @@ const LogKey = "log"
 // SignerKey is the key in bucket seals of the id of the key that signs bundles.
 const SignerKey = "signer"
 
-// Encode encodes a record.
 func (r *Record) Encode() ([]byte, error) {
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -74,7 +73,6 @@ func (r *Record) Encode() ([]byte, error) {
 	return data, nil
 }
 
-// Decode decodes a record.
 func Decode(data []byte) (Record, error) {
 	var r Record
 	if err := json.Unmarshal(data, &r); err != nil {

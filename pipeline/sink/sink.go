@@ -92,7 +92,6 @@ type DeadLetters struct {
 	Rows *store.Store
 }
 
-// Run stores the messages of source until ctx ends.
 func (d *DeadLetters) Run(ctx context.Context, source Source) error {
 	return run(ctx, d.Env, "dead letters", source, usualRows, usualWait, d.store)
 }
@@ -152,7 +151,6 @@ type Coherence struct {
 	RetainUntil func(agentID string, received time.Time) time.Time // cards.Registry
 }
 
-// Run stores the messages of source until ctx ends.
 func (c *Coherence) Run(ctx context.Context, source Source) error {
 	return run(ctx, c.Env, "results of handshakes", source, usualRows, usualWait, c.store)
 }
@@ -236,7 +234,6 @@ const (
 	recordsRows = 4000
 )
 
-// Run stores the messages of source until ctx ends.
 func (r *Messages) Run(ctx context.Context, source Source) error {
 	return run(ctx, r.Env, "decisions about messages", source, recordsRows, recordsWait, r.store)
 }
@@ -295,7 +292,6 @@ const (
 	longestID    = 100
 )
 
-// Run appends the messages of source until ctx ends.
 func (f *Findings) Run(ctx context.Context, source Source) error {
 	return run(ctx, f.Env, "findings", source, findingsRows, findingsWait, func(ctx context.Context, inbox []stream.Message) error {
 		found := events.Findings{Stream: source.StreamCreated(), Alerts: make([]events.Alert, len(inbox))}

@@ -54,7 +54,6 @@ func (b *TraceBatch) Add(t *schema.Trace, m Meta, v *schema.Verdict) {
 // rowOverhead is the approximate size of a row's other columns on the wire.
 const rowOverhead = 512
 
-// Len returns the number of traces.
 func (b *TraceBatch) Len() int { return b.columns.len() }
 
 // ID returns the identity of a row of the batch.
@@ -92,7 +91,6 @@ func (b *VerdictBatch) Add(t *schema.Trace, m Meta, v *schema.Verdict) {
 	b.columns.add(b.tenant, t, &m, v)
 }
 
-// Len returns the number of verdicts.
 func (b *VerdictBatch) Len() int { return b.columns.len() }
 
 // RowID identifies the rows of a trace and of its verdict.
@@ -108,7 +106,6 @@ func (b *VerdictBatch) ID(row int) RowID {
 	return RowID{Sequence: key.Sequence, Digest: key.Digest, Card: key.Card}
 }
 
-// Reset empties the batch for reuse.
 func (b *VerdictBatch) Reset() { b.block.reset() }
 
 // block holds the rows of one table that are sent as one INSERT, and the state of that INSERT. It

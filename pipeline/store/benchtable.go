@@ -24,15 +24,12 @@ func OpenFloor(ctx context.Context, cfg Config) (*Floor, error) {
 	return &Floor{s}, nil
 }
 
-// Close ends the connections.
 func (f *Floor) Close() error { return f.store.Close() }
 
-// Insert stores a batch.
 func (f *Floor) Insert(ctx context.Context, b *FloorBatch) error {
 	return f.store.send(ctx, b.block, b.block.fields)
 }
 
-// Rows returns the number of stored rows.
 func (f *Floor) Rows(ctx context.Context) (rows uint64, err error) {
 	ctx, cancel := f.store.db.ReadContext(ctx)
 	defer cancel()
@@ -51,18 +48,15 @@ type FloorBatch struct {
 	}
 }
 
-// NewFloorBatch returns an empty batch.
 func NewFloorBatch() *FloorBatch {
 	b := new(FloorBatch)
 	b.block = newBlock("floor", "", nil, &b.columns)
 	return b
 }
 
-// Add appends a message.
 func (b *FloorBatch) Add(sequence uint64, raw []byte) {
 	b.columns.Sequence.Append(sequence)
 	b.columns.Raw.add(unsafe.String(unsafe.SliceData(raw), len(raw)))
 }
 
-// Reset empties the batch for reuse.
 func (b *FloorBatch) Reset() { b.block.reset() }

@@ -28,7 +28,6 @@ type DeadLetter struct {
 	Raw            []byte        `ch:"raw"`
 }
 
-// SetFaults copies all faults into the letter.
 func (d *DeadLetter) SetFaults(faults []schema.Fault) {
 	d.Pointers, d.Messages = nil, nil
 	for _, f := range faults {

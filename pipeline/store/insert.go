@@ -144,12 +144,10 @@ type BatchError struct {
 	Rows []BadRow
 }
 
-// Error names the number of bad rows and the first of them.
 func (e *BatchError) Error() string {
 	return fmt.Sprintf("%d rows can never be stored, the first is row %d: %v", len(e.Rows), e.Rows[0].Index, e.Rows[0].Err)
 }
 
-// Unwrap returns the reasons.
 func (e *BatchError) Unwrap() []error {
 	reasons := make([]error, len(e.Rows))
 	for i := range e.Rows {

@@ -264,7 +264,6 @@ type PointKey struct {
 	EngineVersion   string
 }
 
-// Key returns the key of the point.
 func (p *DriftPoint) Key() PointKey {
 	return PointKey{p.AgentID, p.CardID, p.TraceDigest, p.EngineVersion}
 }

@@ -17,7 +17,6 @@ type MessageRecord struct {
 	RetainUntil time.Time // zero: forever
 }
 
-// Digest returns the record's identity.
 func (m *MessageRecord) Digest() schema.Digest { return schema.DigestOf(m.Raw) }
 
 type messageRow struct {

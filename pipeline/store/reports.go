@@ -85,7 +85,6 @@ type Counts struct {
 	DeadLetters uint64 `ch:"dead_letters"`
 }
 
-// Counts counts all rows of the tenant.
 func (r Reader) Counts(ctx context.Context) (Counts, error) {
 	rows, err := read[Counts](ctx, r.db, "the numbers of rows", queryCounts)
 	if err != nil {
@@ -132,7 +131,6 @@ type Conflict struct {
 	LastReceived  time.Time `ch:"last_received"`
 }
 
-// Conflicts returns every conflict.
 func (r Reader) Conflicts(ctx context.Context) ([]Conflict, error) {
 	return read[Conflict](ctx, r.db, "conflicts", queryConflicts)
 }

@@ -89,12 +89,10 @@ func retention(t time.Time) uint32 {
 	return uint32(max(t.Unix(), 0))
 }
 
-// Value returns the value that clickhouse-go stores.
 func (r RetainUntil) Value() (driver.Value, error) {
 	return time.Unix(int64(retention(time.Time(r))), 0).UTC(), nil
 }
 
-// Scan reads a stored time.
 func (r *RetainUntil) Scan(value any) error {
 	t, ok := value.(time.Time)
 	if !ok {

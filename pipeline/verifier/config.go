@@ -9,7 +9,6 @@ import (
 	"github.com/plumbline/plumbline/pipeline/messages"
 )
 
-// Config configures the verifier.
 type Config struct {
 	config.Common `embed:""`
 	ClickHouse    config.ClickHouse `embed:"" prefix:"clickhouse-"`

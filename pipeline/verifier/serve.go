@@ -92,10 +92,8 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.
 		metrics:   newMetrics(env.Metrics),
 		workspace: judging, newRows: database.NewTraceBatch, late: late,
 	}
-	deadLetters := &sink.DeadLetters{Env: env, Rows: database}
 	results := &sink.Coherence{Env: env, Rows: database, Letters: broker, RetainUntil: registry.RetainUntil}
 	decisions := &sink.Messages{Env: env, Rows: database, Ledger: broker, Policies: policies, RetainUntil: registry.RetainUntil}
-	findings := &sink.Findings{Env: env, Ledger: broker}
 	backlogs := []service.Consumer{late.backlog()}
 	for name, durable := range durables {
 		backlogs = append(backlogs, service.Consumer{Name: durable, Backlog: func(ctx context.Context) (uint64, error) {
@@ -107,8 +105,12 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.
 		func(ctx context.Context) error { return env.ShowBacklogs(ctx, backlogs...) },
 		func(ctx context.Context) error { return late.watch(ctx, known) },
 		late.run,
-		func(ctx context.Context) error { return deadLetters.Run(ctx, sources[stream.DeadLetters]) },
-		func(ctx context.Context) error { return findings.Run(ctx, sources[stream.Alerts]) },
+		func(ctx context.Context) error {
+			return (&sink.DeadLetters{Env: env, Rows: database}).Run(ctx, sources[stream.DeadLetters])
+		},
+		func(ctx context.Context) error {
+			return (&sink.Findings{Env: env, Ledger: broker}).Run(ctx, sources[stream.Alerts])
+		},
 		after(known, func(ctx context.Context) error { return results.Run(ctx, sources[stream.Coherence]) }), // cards define how long rows are retained
 		after(known, func(ctx context.Context) error { return decisions.Run(ctx, sources[stream.MessageRecords]) }),
 		after(known, func(ctx context.Context) error { // before all cards are known, each card would need a request of its own

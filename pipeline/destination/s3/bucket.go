@@ -42,10 +42,8 @@ const (
 	largest = 5 << 30
 )
 
-// Location returns the bucket's address.
 func (b *Bucket) Location() string { return b.location }
 
-// Close closes the connections (io.Closer).
 func (b *Bucket) Close() error {
 	b.wire.CloseIdleConnections()
 	return nil

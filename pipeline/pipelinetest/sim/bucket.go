@@ -27,7 +27,6 @@ type write struct {
 	last  uint64 // the key's previous revision
 }
 
-// Bucket creates a bucket.
 func (w *World) Bucket(name string) *Bucket {
 	return &Bucket{Name: name, world: w, newest: map[string]uint64{}, changed: make(chan struct{})}
 }
@@ -87,7 +86,6 @@ type Keys struct {
 	bucket  *Bucket
 }
 
-// Keys opens a bucket.
 func (p *Process) Keys(b *Bucket) *Keys { return &Keys{p, b} }
 
 // behind is how long a replica may lag.

@@ -59,7 +59,6 @@ func (n *Network) Close() {
 	n.Cut()
 }
 
-// Cut closes every connection.
 func (n *Network) Cut() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

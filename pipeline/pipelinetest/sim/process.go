@@ -155,7 +155,6 @@ func (p *Process) die() {
 // logger writes the log of a process to the history.
 type logger struct{ p *Process }
 
-// Write adds one line.
 func (l logger) Write(line []byte) (int, error) {
 	l.p.world.mu.Lock()
 	defer l.p.world.mu.Unlock()

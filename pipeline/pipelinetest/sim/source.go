@@ -145,7 +145,6 @@ func (s *Source) message(g given) stream.Message {
 	return m.DeliveredBy(answers{s, g.sequence}, stored.ID)
 }
 
-// StreamCreated returns when the stream was created.
 func (s *Source) StreamCreated() time.Time { return s.consumer.stream.Created }
 
 // Progress asks the broker for the progress of the consumer.
@@ -153,7 +152,6 @@ func (s *Source) Progress(ctx context.Context) (stream.Progress, error) {
 	return ask(ctx, s.process, "progress of", s.consumer.Name, func() (stream.Progress, error) { return s.consumer.Progress(), nil })
 }
 
-// Close ends reading.
 func (s *Source) Close() {}
 
 // answers receives the answers to a delivery.
