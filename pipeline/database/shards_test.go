@@ -18,37 +18,15 @@ func openShards(t testing.TB) []string {
 	if enginetest.Sharded() {
 		return enginetest.MigratedShards(t, onTestShards.Migrate)
 	}
-	migrateShards(t)
-	var dsns []string
-	for _, e := range enginetest.Shards(t) {
-		dsns = append(dsns, e.AdminDSN())
-	}
-	return dsns
+	return enginetest.MigratedOnce(t, onTestShards.Migrate)
 }
 
 // onTestShards is the cluster of the engines of enginetest.Shards.
 var onTestShards = Cluster{Name: enginetest.Cluster, WithoutKeeper: true}
 
-// migrated reports whether migrateShards has run.
-var migrated bool
-
-// migrateShards creates the tables of the database in which services have privileges.
-func migrateShards(t testing.TB) {
-	t.Helper()
-	if migrated {
-		return
-	}
-	for _, e := range enginetest.Shards(t) {
-		if err := onTestShards.Migrate(t.Context(), e.AdminDSN()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	migrated = true
-}
-
 // In a cluster each server is inspected, and each weakness names its server.
 func TestPreflightOfACluster(t *testing.T) {
-	migrateShards(t)
+	enginetest.MigratedOnce(t, onTestShards.Migrate) // the services' own database
 	dsns := openShards(t)
 	service := openConfig(t, Config{DSN: enginetest.Shards(t)[0].ServiceDSN(), Stage: "test", Cluster: enginetest.Cluster})
 	if found, err := service.Inspect(t.Context()); err != nil || !reflect.DeepEqual(found, Inspection{}) {
@@ -82,14 +60,14 @@ func TestPreflightOfACluster(t *testing.T) {
 		}
 	}
 	if slices.Contains(said, "table traces on "+addressOf(t, d)+" engine") {
-		t.Errorf("the other server is reported as weak too: %v", said)
+		t.Errorf("the other server is reported, too: %v", said)
 	}
 }
 
 // A server whose definition of the cluster differs would send rows to other shards: that is a
 // weakness of this server.
 func TestPreflightComparesDefinitionsOfTheCluster(t *testing.T) {
-	migrateShards(t)
+	enginetest.MigratedOnce(t, onTestShards.Migrate) // the services' own database
 	d := openConfig(t, Config{DSN: enginetest.Shards(t)[0].ServiceDSN(), Stage: "test", Cluster: enginetest.Cluster})
 	nodes, err := d.nodes(t.Context())
 	if err != nil || len(nodes) != 2 {
@@ -167,7 +145,7 @@ func TestClustersAndServersAreNotMixed(t *testing.T) {
 	grown := clusterLayout(t, spread[0])
 	grown.shards = 3
 	if err := grown.refuse("traces", clusterLayout(t, spread[0]).distributed("traces")); err == nil || !strings.Contains(err.Error(), "copies of stored rows would go to other shards") {
-		t.Errorf("a shard more: %v", err)
+		t.Errorf("one more shard: %v", err)
 	}
 }
 
@@ -197,7 +175,7 @@ func TestPingAsksEveryShard(t *testing.T) {
 	}
 	found, err := d.Inspect(t.Context())
 	if err != nil || len(found.Unknown) != 1 || !strings.Contains(found.Unknown[0], "server "+second) {
-		t.Errorf("what cannot be looked at is %q, error %v, want server %s", found.Unknown, err, second)
+		t.Errorf("not inspected: %q, error %v, want server %s", found.Unknown, err, second)
 	}
 	if err := resume(); err != nil {
 		t.Fatal(err)
@@ -212,7 +190,7 @@ func TestPingAsksEveryShard(t *testing.T) {
 // A service learns that there is nothing to migrate, without the privilege to query other
 // servers.
 func TestServiceHasNothingToMigrate(t *testing.T) {
-	migrateShards(t)
+	enginetest.MigratedOnce(t, onTestShards.Migrate) // the services' own database
 	if err := (Cluster{Name: enginetest.Cluster}).Migrate(t.Context(), enginetest.Shards(t)[0].ServiceDSN()); err != nil {
 		t.Error(err)
 	}

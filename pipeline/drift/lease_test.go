@@ -3,9 +3,7 @@ package drift
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,24 +15,10 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// serve starts the stage as in a deployment, and waits until it has started. The channel receives
-// its error when it ends.
+// serve starts the stage (see pipelinetest.Deploy).
 func (s *scene) serve(cfg Config) (stop context.CancelFunc, ended chan error) {
 	s.t.Helper()
-	ctx, stop := context.WithCancel(s.t.Context())
-	env := pipelinetest.Env(s.t, "drift")
-	ended = make(chan error, 1)
-	go func() { ended <- Serve(ctx, &cfg, env) }()
-	pipelinetest.Await(s.t, "the stage", func() bool { return env.Health.Reported().Ready || len(ended) > 0 })
-	return stop, ended
-}
-
-// namesThisProcess requires an error of a kind that names this process.
-func namesThisProcess(t *testing.T, err, kind error) {
-	t.Helper()
-	if !errors.Is(err, kind) || !strings.Contains(err.Error(), fmt.Sprintf("process %d on host ", os.Getpid())) {
-		t.Errorf("ended with %v, want %q and the name of the holder", err, kind)
-	}
+	return pipelinetest.Deploy(s.t, "drift", func(ctx context.Context, env *service.Env) error { return Serve(ctx, &cfg, env) })
 }
 
 // A second drift stage is refused, with an error that names the first. The first is not
@@ -43,7 +27,7 @@ func TestSecondDriftIsRefused(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 7, Agents: 24, Traces: 1500})
 	s.publish()
 	stop, first := s.serve(s.cfg)
-	namesThisProcess(t, Serve(t.Context(), &s.cfg, pipelinetest.Env(t, "drift")), stream.ErrLeaseHeld)
+	pipelinetest.NamesThisProcess(t, Serve(t.Context(), &s.cfg, pipelinetest.Env(t, "drift")), stream.ErrLeaseHeld)
 	pipelinetest.Await(t, "every message acknowledged", s.done)
 	stop()
 	if err := <-first; err != nil {
@@ -69,7 +53,7 @@ func TestDriftThatWasCutOffEnds(t *testing.T) {
 	stop, now := s.serve(s.cfg)
 	s.publish()
 	wire.Mend()
-	namesThisProcess(t, <-before, stream.ErrLeaseLost)
+	pipelinetest.NamesThisProcess(t, <-before, stream.ErrLeaseLost)
 	pipelinetest.Await(t, "every message acknowledged", s.done)
 	stop()
 	if err := <-now; err != nil {
@@ -99,7 +83,7 @@ func TestWithoutTheLeaseNothingIsStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
-	namesThisProcess(t, <-ended, stream.ErrLeaseLost)
+	pipelinetest.NamesThisProcess(t, <-ended, stream.ErrLeaseLost)
 	if lines := s.stored(); len(lines) > 0 {
 		t.Errorf("%d points, baselines and alerts are stored", len(lines))
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -277,7 +276,7 @@ func TestPlantedDriftIsFound(t *testing.T) {
 		"plumbline_drift_waiting_traces":   0,
 		"plumbline_drift_duplicates_total": len(planted.Duplicates) - s.deduplicated(),
 	} {
-		if got := metric(t, env, name); got != float64(want) {
+		if got := pipelinetest.Metric(t, env, name, ""); got != float64(want) {
 			t.Errorf("%s is %v, want %d", name, got, want)
 		}
 	}
@@ -290,23 +289,6 @@ func (s *scene) deduplicated() int {
 		s.t.Fatal(err)
 	}
 	return s.fleet.Planted().Lines - int(state.Messages)
-}
-
-// metric sums a metric over its labels.
-func metric(t *testing.T, env *service.Env, name string) (sum float64) {
-	t.Helper()
-	families, err := env.Gatherer.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, family := range families {
-		if family.GetName() == name {
-			for _, m := range family.GetMetric() {
-				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
-			}
-		}
-	}
-	return sum
 }
 
 var errCrash = errors.New("the process died here")
@@ -456,7 +438,7 @@ func TestBrokerRestartChangesNothing(t *testing.T) {
 	s.publish()
 	process := s.stage(s.connect())
 	worker := pipelinetest.Go(t, process.run)
-	pipelinetest.Await(t, "progress", func() bool { return metric(t, process.env, "plumbline_drift_points_total") > 0 })
+	pipelinetest.Await(t, "progress", func() bool { return pipelinetest.Metric(t, process.env, "plumbline_drift_points_total", "") > 0 })
 	s.Broker.Restart()
 	pipelinetest.Await(t, "the broker", func() bool { return s.Client.Ping(t.Context()) == nil })
 	worker.Stop(t)
@@ -474,7 +456,7 @@ func TestSecondProcessCorruptsNothing(t *testing.T) {
 	rivals := []*pipelinetest.Stage{pipelinetest.Go(t, first.run), pipelinetest.Go(t, second.run)}
 	s.publish()
 	pipelinetest.Await(t, "progress of either", func() bool {
-		return metric(t, first.env, "plumbline_drift_points_total")+metric(t, second.env, "plumbline_drift_points_total") > 0
+		return pipelinetest.Metric(t, first.env, "plumbline_drift_points_total", "")+pipelinetest.Metric(t, second.env, "plumbline_drift_points_total", "") > 0
 	})
 	for _, rival := range rivals {
 		rival.Stop(t)

@@ -176,7 +176,7 @@ func TestRefusingDatabaseIsReported(t *testing.T) {
 	pipelinetest.Go(t, process.run)
 	s.publish()
 	shown := func() string { return process.env.Health.Readiness().Down["insert drift points"] }
-	pipelinetest.Await(t, "the first insert refused", func() bool { return metric(t, process.env, "plumbline_retries_total") > 0 })
+	pipelinetest.Await(t, "the first insert refused", func() bool { return pipelinetest.Metric(t, process.env, "plumbline_retries_total", "") > 0 })
 	refused := time.Now()
 	pipelinetest.Await(t, "the refusal shown", func() bool { return shown() != "" })
 	if took := time.Since(refused); took > 10*time.Second {

@@ -55,25 +55,6 @@ func stored(t *testing.T, rig *pipelinetest.Rig, store string, names map[string]
 	return found
 }
 
-// gauge reads a metric of a destination.
-func gauge(t *testing.T, env *service.Env, name, kind string) float64 {
-	t.Helper()
-	families, err := env.Gatherer.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, family := range families {
-		for _, metric := range family.GetMetric() {
-			for _, label := range metric.GetLabel() {
-				if family.GetName() == name && label.GetName() == "destination" && label.GetValue() == kind {
-					return metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
-				}
-			}
-		}
-	}
-	return 0
-}
-
 // serve runs an exporter until it is stopped.
 func serve(t *testing.T, cfg Config) (*service.Env, *pipelinetest.Stage) {
 	env := pipelinetest.Env(t, "exporter")
@@ -132,7 +113,7 @@ func TestCopyToATakenNameIsRefused(t *testing.T) {
 		t.Errorf("the object was overwritten: %.40q", got)
 	}
 	pipelinetest.Await(t, "one that waits", func() bool {
-		return gauge(t, env, "plumbline_exporter_copies_waiting", "nats") == 1 && gauge(t, env, "plumbline_exporter_delivery_failures_total", "nats") >= 1
+		return pipelinetest.Metric(t, env, "plumbline_exporter_copies_waiting", "nats") == 1 && pipelinetest.Metric(t, env, "plumbline_exporter_delivery_failures_total", "nats") >= 1
 	})
 }
 
@@ -147,14 +128,14 @@ func TestSealingDoesNotWaitForS3(t *testing.T) {
 		env, stage := serve(t, *cfg)
 		publishGaps(t, rig, session)
 		pipelinetest.Await(t, "the session", func() bool { return sealedRecord(t, rig, session) })
-		if waiting, want := gauge(t, env, "plumbline_exporter_copies_waiting", "s3"), float64(len(sealedTexts(t, cfg))); waiting != want {
+		if waiting, want := pipelinetest.Metric(t, env, "plumbline_exporter_copies_waiting", "s3"), float64(len(sealedTexts(t, cfg))); waiting != want {
 			t.Errorf("%v wait, want %v", waiting, want)
 		}
 		stage.Stop(t)
 	}
 	env, _ := serve(t, *cfg)
 	store.Start()
-	pipelinetest.Await(t, "the copies", func() bool { return gauge(t, env, "plumbline_exporter_delivered_total", "s3") == 4 })
+	pipelinetest.Await(t, "the copies", func() bool { return pipelinetest.Metric(t, env, "plumbline_exporter_delivered_total", "s3") == 4 })
 	if texts := sealedTexts(t, cfg); !maps.Equal(store.Objects(), texts) || len(texts) != 4 {
 		t.Errorf("the bucket has %d objects, the directory %d files", len(store.Objects()), len(texts))
 	}
@@ -164,5 +145,5 @@ func TestSealingDoesNotWaitForS3(t *testing.T) {
 			t.Errorf("recorded: %+v, %v", copies, err)
 		}
 	}
-	pipelinetest.Await(t, "the end of waiting", func() bool { return gauge(t, env, "plumbline_exporter_copies_waiting", "s3") == 0 })
+	pipelinetest.Await(t, "the end of waiting", func() bool { return pipelinetest.Metric(t, env, "plumbline_exporter_copies_waiting", "s3") == 0 })
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/ed25519"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,24 +23,10 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// deployed starts the stage as in a deployment, and waits until it has started. The channel
-// receives its error when it ends.
+// deployed starts the stage (see pipelinetest.Deploy).
 func deployed(t *testing.T, cfg Config) (stop context.CancelFunc, ended chan error) {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	env := pipelinetest.Env(t, "exporter")
-	ended = make(chan error, 1)
-	go func() { ended <- Serve(ctx, &cfg, env) }()
-	pipelinetest.Await(t, "the stage", func() bool { return env.Health.Reported().Ready || len(ended) > 0 })
-	return stop, ended
-}
-
-// namesThisProcess requires an error of a kind that names this process.
-func namesThisProcess(t *testing.T, err, kind error) {
-	t.Helper()
-	if !errors.Is(err, kind) || !strings.Contains(err.Error(), fmt.Sprintf("process %d on host ", os.Getpid())) {
-		t.Errorf("ended with %v, want %q and the name of the holder", err, kind)
-	}
+	return pipelinetest.Deploy(t, "exporter", func(ctx context.Context, env *service.Env) error { return Serve(ctx, &cfg, env) })
 }
 
 // sealSession publishes a trace of a session and waits until it is in a bundle.
@@ -74,7 +59,7 @@ func TestSecondExporterIsRefused(t *testing.T) {
 	second.DataDir = filepath.Join(t.TempDir(), "data")
 	stop, ended := deployed(t, *first)
 	sealSession(t, rig, "s")
-	namesThisProcess(t, Serve(t.Context(), &second, pipelinetest.Env(t, "exporter")), stream.ErrLeaseHeld)
+	pipelinetest.NamesThisProcess(t, Serve(t.Context(), &second, pipelinetest.Env(t, "exporter")), stream.ErrLeaseHeld)
 	untouched(t, second.DataDir)
 	sealSession(t, rig, "u")
 	pipelinetest.Await(t, "the ledger", func() bool {
@@ -155,7 +140,7 @@ func TestExporterThatLostTheLeaseEnds(t *testing.T) {
 	rig.Publish(t, numbered("tr-1", "s", 1, ""))
 	wire.Mend()
 	requestEnd(t, rig, "s")
-	namesThisProcess(t, <-before, stream.ErrLeaseLost)
+	pipelinetest.NamesThisProcess(t, <-before, stream.ErrLeaseLost)
 	pipelinetest.Await(t, "the bundle", func() bool { return sealedRecord(t, rig, "s") })
 	stop()
 	if err := <-now; err != nil {

@@ -50,8 +50,8 @@ func (r *Rig) OpensOncePeersAreBack(t testing.TB, serve Serve) {
 	await("readiness", func() bool { return env.Health.Readiness().Ready })
 }
 
-// Retries returns how often a stage has repeated an operation.
-func Retries(t testing.TB, env *service.Env, operation string) (n float64) {
+// Metric returns the sum of a stage's metric over its labels, or over those with one value.
+func Metric(t testing.TB, env *service.Env, name, value string) (sum float64) {
 	t.Helper()
 	families, err := env.Gatherer.Gather()
 	if err != nil {
@@ -59,14 +59,22 @@ func Retries(t testing.TB, env *service.Env, operation string) (n float64) {
 	}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
+			matches := value == ""
 			for _, label := range m.GetLabel() {
-				if family.GetName() == "plumbline_retries_total" && label.GetValue() == operation {
-					n += m.GetCounter().GetValue()
-				}
+				matches = matches || label.GetValue() == value
+			}
+			if matches && family.GetName() == name {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
 		}
 	}
-	return n
+	return sum
+}
+
+// Retries returns how often a stage has repeated an operation.
+func Retries(t testing.TB, env *service.Env, operation string) float64 {
+	t.Helper()
+	return Metric(t, env, "plumbline_retries_total", operation)
 }
 
 // EndsWhenExpelled runs a stage. It checks that the stage ends with an error that names the cause

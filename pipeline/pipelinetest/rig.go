@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -151,6 +153,26 @@ func Go(t testing.TB, serve func(context.Context) error) *Stage {
 	return s
 }
 
+// Deploy starts a stage as in a deployment, and waits until it has started. The channel receives its
+// error when it ends.
+func Deploy(t testing.TB, stage string, serve func(context.Context, *service.Env) error) (stop context.CancelFunc, ended chan error) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	env := Env(t, stage)
+	ended = make(chan error, 1)
+	go func() { ended <- serve(ctx, env) }()
+	Await(t, "the stage", func() bool { return env.Health.Reported().Ready || len(ended) > 0 })
+	return stop, ended
+}
+
+// NamesThisProcess requires an error of a kind that names this process.
+func NamesThisProcess(t testing.TB, err, kind error) {
+	t.Helper()
+	if !errors.Is(err, kind) || !strings.Contains(err.Error(), fmt.Sprintf("process %d on host ", os.Getpid())) {
+		t.Errorf("ended with %v, want %q and the name of the holder", err, kind)
+	}
+}
+
 // Stop ends the stage and waits until it has drained.
 func (s *Stage) Stop(t testing.TB) {
 	t.Helper()
@@ -214,6 +236,37 @@ func (r *Rig) Publish(t testing.TB, records ...stream.Record) {
 			t.Fatalf("record %d: %v", i, outcomes[i].Err)
 		}
 	}
+}
+
+// Messages returns the first n messages of a stream.
+func (r *Rig) Messages(t testing.TB, name string, n int) []stream.Message {
+	t.Helper()
+	reader, err := r.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	inbox, err := reader.Fetch(t.Context(), nil, n, 0, 10*time.Second)
+	if err != nil || len(inbox) != n {
+		t.Fatalf("%d of %d messages of stream %s, error %v", len(inbox), n, name, err)
+	}
+	return inbox
+}
+
+// Number returns the only number that a statement selects.
+func (r *Rig) Number(t testing.TB, statement string) (n uint64) {
+	t.Helper()
+	result, err := r.Store.Query(t.Context(), statement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for row, err := range result.Rows {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n = row[0].(uint64)
+	}
+	return n
 }
 
 // Record returns a record of raw bytes for an agent's subject, whatever they contain.

@@ -143,11 +143,7 @@ func sameVerdicts(t *testing.T, benches []workspace, slice []stream.Message) (ju
 func TestTraceWaitsForACardThatCannotBeFetched(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
-	source, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(source.Close)
+	source := tracesOf(t, rig)
 	v := judging(t, rig, source, &pipelinetest.Fault{})
 	registry, bucket := watched(t, rig.Client, 0)
 	bucket.fail = func(get int64) error {
@@ -159,10 +155,7 @@ func TestTraceWaitsForACardThatCannotBeFetched(t *testing.T) {
 	v.workspace.registry, v.late.registry = registry, registry
 	rig.Publish(t, pipelinetest.Trace("tr-1", "a", "ac", "s", "2026-02-01T00:00:00Z", "pay"))
 	stage := pipelinetest.Go(t, v.run)
-	pipelinetest.Await(t, "the trace acknowledged", func() bool {
-		progress, err := source.Progress(t.Context())
-		return err == nil && progress.AckFloor == 1
-	})
+	awaitAcked(t, source, 1)
 	stage.Stop(t)
 	counts, err := rig.Store.Counts(t.Context())
 	if err != nil || counts.Traces != 1 || counts.Verdicts != 1 || counts.CardUnknown != 0 {

@@ -38,6 +38,25 @@ func (w *faulty) DeadLetter(ctx context.Context, letter wire.DeadLetter) error {
 	return w.f.Around("dead letter", func() error { return w.Client.DeadLetter(ctx, letter) })
 }
 
+// tracesOf opens the stage's consumer of stream TRACES.
+func tracesOf(t *testing.T, rig *pipelinetest.Rig) *stream.Consumer {
+	t.Helper()
+	source, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(source.Close)
+	return source
+}
+
+func awaitAcked(t *testing.T, source *stream.Consumer, through uint64) {
+	t.Helper()
+	pipelinetest.Await(t, "every trace acknowledged", func() bool {
+		progress, err := source.Progress(t.Context())
+		return err == nil && progress.AckFloor == through
+	})
+}
+
 // judging composes the stage on the rig as Serve does, with the faulty environment.
 func judging(t *testing.T, rig *pipelinetest.Rig, source Source, f *pipelinetest.Fault) *verifier {
 	t.Helper()
@@ -74,11 +93,7 @@ func TestJudgingSurvivesEveryStep(t *testing.T) {
 func survive(t *testing.T, f *pipelinetest.Fault) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
-	source, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(source.Close)
+	source := tracesOf(t, rig)
 	const n = 20
 	for i := range n {
 		action := []string{"search", "pay"}[i%2] // every second one is forbidden
@@ -86,10 +101,7 @@ func survive(t *testing.T, f *pipelinetest.Fault) {
 	}
 	rig.Publish(t, pipelinetest.Record("a", []byte("{}")))
 	stage := pipelinetest.Go(t, judging(t, rig, source, f).run)
-	pipelinetest.Await(t, "everything acknowledged", func() bool {
-		progress, err := source.Progress(t.Context())
-		return err == nil && progress.AckFloor == n+1
-	})
+	awaitAcked(t, source, n+1)
 	stage.Stop(t)
 	if !f.Met() {
 		t.Fatal("the step with the fault was not reached")

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
@@ -16,16 +15,7 @@ import (
 // alertsOf reads stream ALERTS from its beginning.
 func alertsOf(t *testing.T, rig *pipelinetest.Rig, want int) map[uint64]events.Alert {
 	t.Helper()
-	reader, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Alerts})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close()
-	inbox, err := reader.Fetch(t.Context(), nil, want, 0, 10*time.Second)
-	if err != nil || len(inbox) != want {
-		t.Fatalf("%d of %d alerts, error %v", len(inbox), want, err)
-	}
-	found := map[uint64]events.Alert{}
+	inbox, found := rig.Messages(t, stream.Alerts, want), map[uint64]events.Alert{}
 	for i := range inbox {
 		m := &inbox[i]
 		found[m.Sequence] = events.Alert{Sequence: m.Sequence, ID: m.ID(), SHA256: schema.DigestOf(m.Data)}

@@ -28,11 +28,7 @@ func (w *interrupted) InsertTraces(ctx context.Context, rows *store.TraceBatch) 
 func TestRevocationDuringACommitIsRechecked(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
-	source, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(source.Close)
+	source := tracesOf(t, rig)
 	v := judging(t, rig, source, &pipelinetest.Fault{})
 	registry := v.late.registry
 	card, err := registry.Lookup(t.Context(), "ac")
@@ -42,10 +38,7 @@ func TestRevocationDuringACommitIsRechecked(t *testing.T) {
 	v.rows = &interrupted{Rows: v.rows, meanwhile: func() { revokeNow(t, registry, card) }}
 	rig.Publish(t, pipelinetest.Trace("tr-1", "a", "ac", "s", "2026-02-01T00:00:00Z", "search"))
 	stage := pipelinetest.Go(t, v.run)
-	pipelinetest.Await(t, "the trace acknowledged", func() bool {
-		progress, err := source.Progress(t.Context())
-		return err == nil && progress.AckFloor == 1
-	})
+	awaitAcked(t, source, 1)
 	stage.Stop(t)
 	if _, revoked := v.late.take(); len(revoked) != 1 || revoked[0].CardID != "ac" {
 		t.Errorf("rechecked: %+v", revoked)
@@ -62,19 +55,12 @@ func revokeNow(t *testing.T, registry *cards.Registry, card *cards.Card) {
 // publishing it fails once, and runs first.
 func TestLateAlertsSurviveAFault(t *testing.T) {
 	rig := pipelinetest.New(t)
-	source, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(source.Close)
+	source := tracesOf(t, rig)
 	fault := &pipelinetest.Fault{Step: "alerts"}
 	v := judging(t, rig, source, fault)
 	rig.Publish(t, pipelinetest.Trace("tr-1", "a", "ac", "s", "2026-02-01T00:00:00Z", "pay")) // forbidden by a card that comes later
 	stage := pipelinetest.Go(t, v.run)
-	pipelinetest.Await(t, "the trace acknowledged", func() bool {
-		progress, err := source.Progress(t.Context())
-		return err == nil && progress.AckFloor == 1
-	})
+	awaitAcked(t, source, 1)
 	stage.Stop(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
 	late := v.late

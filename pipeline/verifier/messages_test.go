@@ -182,7 +182,7 @@ func checkClaims(t *testing.T, rig *pipelinetest.Rig) {
 func checkDecisions(t *testing.T, rig *pipelinetest.Rig) {
 	t.Helper()
 	pipelinetest.Await(t, "the decisions as rows", func() bool {
-		return query(t, rig, "SELECT count() FROM visible_messages")[0][0] == uint64(9)
+		return rig.Number(t, "SELECT count() FROM visible_messages") == 9
 	})
 	listed := map[string]bool{}
 	pipelinetest.Await(t, "the decisions in the ledger", func() bool {
@@ -215,15 +215,7 @@ func ledgerEvents(t *testing.T, rig *pipelinetest.Rig) (found []ledger.Event) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Ledger})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close()
-	inbox, err := reader.Fetch(t.Context(), nil, int(state.Messages), 0, 10*time.Second)
-	if err != nil || len(inbox) != int(state.Messages) {
-		t.Fatalf("%d of %d events, error %v", len(inbox), state.Messages, err)
-	}
+	inbox := rig.Messages(t, stream.Ledger, int(state.Messages))
 	for i := range inbox {
 		event, err := streamwire.ParseEvent(inbox[i].Subject, inbox[i].ID(), inbox[i].Data)
 		if err != nil {

@@ -118,15 +118,7 @@ func verdictsAndAlerts(t *testing.T, rig *pipelinetest.Rig) (all []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Alerts})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close()
-	alerts, err := reader.Fetch(t.Context(), nil, int(state.Messages), 0, 10*time.Second)
-	if err != nil || len(alerts) != int(state.Messages) {
-		t.Fatalf("%d alerts of %d, error %v", len(alerts), state.Messages, err)
-	}
+	alerts := rig.Messages(t, stream.Alerts, int(state.Messages))
 	var ids []string
 	for i := range alerts {
 		ids = append(ids, alerts[i].Header(jetstream.MsgIDHeader))
@@ -202,7 +194,7 @@ func TestReplayFindsDigestsThatEndInNUL(t *testing.T) {
 	}
 	for i := range alerts {
 		_, id, _ := strings.Cut(alerts[i].ID(), ".")
-		if n := count(t, rig, "SELECT count() FROM verdicts WHERE verdict_id = '"+id+"'"); n != 1 {
+		if n := rig.Number(t, "SELECT count() FROM verdicts WHERE verdict_id = '"+id+"'"); n != 1 {
 			t.Errorf("alert %s has %d verdicts, want 1", alerts[i].ID(), n)
 		}
 	}
@@ -222,22 +214,6 @@ func cardThatEndsInNUL(t *testing.T) (cardID string, raw []byte) {
 			return cardID, raw
 		}
 	}
-}
-
-// count returns the number that a statement selects.
-func count(t *testing.T, rig *pipelinetest.Rig, statement string) (n uint64) {
-	t.Helper()
-	result, err := rig.Store.Query(t.Context(), statement)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for row, err := range result.Rows {
-		if err != nil {
-			t.Fatal(err)
-		}
-		n = row[0].(uint64)
-	}
-	return n
 }
 
 // A replay restores rows alone where their verdicts exist, and verdicts alone, including those of
@@ -295,21 +271,14 @@ func (careless) PublishReceipts(context.Context, [][]schema.Receipt) error { ret
 func TestReplayWritesReceipts(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
-	source, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(source.Close)
+	source := tracesOf(t, rig)
 	for i := range 7 {
 		rig.Publish(t, numbered(i))
 	}
 	v := judging(t, rig, source, &pipelinetest.Fault{})
 	v.outlet = careless{rig.Client}
 	stage := pipelinetest.Go(t, v.run)
-	pipelinetest.Await(t, "the traces acknowledged", func() bool {
-		progress, err := source.Progress(t.Context())
-		return err == nil && progress.AckFloor == 7
-	})
+	awaitAcked(t, source, 7)
 	stage.Stop(t)
 	if got := receipted(t, rig); got != 0 {
 		t.Fatalf("%d messages are receipted", got)

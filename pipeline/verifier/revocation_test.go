@@ -51,22 +51,6 @@ func findings(t *testing.T, rig *pipelinetest.Rig) map[string][]string {
 	return found
 }
 
-// number returns the number that a query selects.
-func number(t *testing.T, rig *pipelinetest.Rig, query string) (n int) {
-	t.Helper()
-	result, err := rig.Store.Query(t.Context(), query)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for row, err := range result.Rows {
-		if err != nil {
-			t.Fatal(err)
-		}
-		n = int(row[0].(uint64))
-	}
-	return n
-}
-
 // A trace dated at the revocation or later uses a revoked card. One dated before that arrives
 // after it may be backdated.
 func TestRevokedCardIsFound(t *testing.T) {
@@ -81,7 +65,7 @@ func TestRevokedCardIsFound(t *testing.T) {
 	if fmt.Sprint(found[schema.CardRevoked]) != "[after then]" || fmt.Sprint(found[schema.Backdated]) != "[before]" || len(found[schema.CardSuperseded]) != 0 {
 		t.Errorf("findings %v", found)
 	}
-	pipelinetest.Await(t, "the revocation stored", func() bool { return number(t, rig, "SELECT count() FROM revocations") == 1 })
+	pipelinetest.Await(t, "the revocation stored", func() bool { return rig.Number(t, "SELECT count() FROM revocations") == 1 })
 }
 
 // A trace that was judged before the verifier knew of the revocation is judged again, once: the
@@ -111,7 +95,7 @@ func TestLateRevocation(t *testing.T) {
 	start(t, rig)
 	rig.Publish(t, traceAt("later", 2*time.Hour))
 	pipelinetest.Await(t, "a fourth trace judged", func() bool { return counts(t, rig).Verdicts == 4 })
-	if rows := number(t, rig, "SELECT count() FROM verdicts"); rows != 6 || !slices.Equal(findings(t, rig)[schema.CardRevoked], []string{"after", "later"}) {
+	if rows := rig.Number(t, "SELECT count() FROM verdicts"); rows != 6 || !slices.Equal(findings(t, rig)[schema.CardRevoked], []string{"after", "later"}) {
 		t.Errorf("%d verdicts are stored, want 6; findings %v", rows, findings(t, rig))
 	}
 	checkReport(t, rig)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
@@ -89,16 +88,7 @@ func TestBehavioralSimilarityIsSet(t *testing.T) {
 // firstAlert reads the first message of stream ALERTS.
 func firstAlert(t *testing.T, rig *pipelinetest.Rig) (v schema.Verdict) {
 	t.Helper()
-	reader, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Alerts})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close()
-	inbox, err := reader.Fetch(t.Context(), nil, 1, 0, 10*time.Second)
-	if err != nil || len(inbox) != 1 {
-		t.Fatalf("%d alerts, error %v", len(inbox), err)
-	}
-	if err := json.Unmarshal(inbox[0].Data, &v); err != nil {
+	if err := json.Unmarshal(rig.Messages(t, stream.Alerts, 1)[0].Data, &v); err != nil {
 		t.Fatal(err)
 	}
 	return v
