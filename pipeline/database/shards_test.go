@@ -162,11 +162,8 @@ func TestPingAsksEveryShard(t *testing.T) {
 	resume := sync.OnceValue(func() error { return syscall.Kill(pid, syscall.SIGCONT) })
 	t.Cleanup(func() { _ = resume() })
 	for named := false; !named; {
-		err := d.Ping(t.Context())
-		if err == nil {
-			t.Fatal("the second shard is stopped, and the ping is answered")
-		}
-		named = strings.Contains(err.Error(), "every shard of cluster "+enginetest.Cluster)
+		err := d.Ping(t.Context()) // on a busy machine it may be answered before the signal has stopped the shard
+		named = err != nil && strings.Contains(err.Error(), "every shard of cluster "+enginetest.Cluster)
 	}
 	for d.Ready(t.Context()) != nil { // a service starts without it
 		if t.Context().Err() != nil {
