@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -45,11 +44,7 @@ func accepted(t *testing.T, cfg *Config, bundle []byte, pin ed25519.PublicKey) *
 func TestPlanOfARotatedKey(t *testing.T) {
 	rig, cfg := site(t)
 	publishGaps(t, rig, "s")
-	ctx, die := context.WithCancel(t.Context())
-	f := &pipelinetest.Fault{Step: "plan", Applied: true, Crash: die}
-	if err := exporting(ctx, t, rig, cfg, f); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, pipelinetest.ErrInjected) {
-		t.Fatal(err)
-	}
+	crashAfterPlan(t, rig, cfg)
 	slot := keystore.Slot{Path: cfg.keyFile(), Purpose: keyring.Session}
 	first, err := slot.Load(t.Context(), time.Now())
 	if err != nil {
@@ -162,14 +157,7 @@ func TestLogKeyRotationDuringARun(t *testing.T) {
 	pipelinetest.Await(t, "the second session", func() bool { return sealedRecord(t, rig, "second") })
 	signers := map[string]int{}
 	for path := range bundlesOf(t, cfg) {
-		text, err := os.ReadFile(path + anchor.ProofSuffix)
-		if err != nil {
-			t.Fatal(err)
-		}
-		proof, err := anchor.ParseProof(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		proof := proofOf(t, path)
 		for i, key := range keys {
 			if _, err := anchor.OpenCheckpoint(proof.Checkpoint, key); err == nil {
 				signers[[]string{"new", "old"}[i]]++

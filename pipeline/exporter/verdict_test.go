@@ -127,16 +127,22 @@ func TestGapBetweenSessions(t *testing.T) {
 	}
 }
 
-// The answers from other sessions are fixed with the plan: after a crash the verdict is the same,
-// although the missing trace has arrived since.
-func TestAnswersComeFromThePlan(t *testing.T) {
-	rig, cfg := site(t)
-	publishGaps(t, rig, "s")
+// crashAfterPlan runs an exporter that crashes after it has written a plan.
+func crashAfterPlan(t *testing.T, rig *pipelinetest.Rig, cfg *Config) {
+	t.Helper()
 	ctx, die := context.WithCancel(t.Context())
 	f := &pipelinetest.Fault{Step: "plan", Applied: true, Crash: die}
 	if err := exporting(ctx, t, rig, cfg, f); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, pipelinetest.ErrInjected) {
 		t.Fatal(err)
 	}
+}
+
+// The answers from other sessions are fixed with the plan: after a crash the verdict is the same,
+// although the missing trace has arrived since.
+func TestAnswersComeFromThePlan(t *testing.T) {
+	rig, cfg := site(t)
+	publishGaps(t, rig, "s")
+	crashAfterPlan(t, rig, cfg)
 	if onlyBundle(t, cfg) != nil {
 		t.Fatal("the bundle exists before the crash")
 	}

@@ -26,15 +26,10 @@ const secretive = `{"aap_version":"0.1.0","trace_id":"{\"token\":\"hunter2\"}","
 	`"inputs":{"monkey":"hunter2","body":"{\"a\":\"[{\\\"max_tokens\\\":\\\"hunter2\\\"}]\"}"},` +
 	`"outputs":{"api_key":"hunter2","text":"[{\"credential\":\"hunter2\"}]"},"error":"500: {\"bearer\":\"hunter2"}}}}`
 
-// The value of a sensitive name is in no file of a bundle, nor is the digest of the trace that
-// contained it.
-func TestNoSecretEntersABundle(t *testing.T) {
-	verdict := &schema.Verdict{TraceID: `{"token":"hunter2"}`}
-	verdict.Metadata.TraceDigest = schema.DigestOf([]byte(secretive))
-	part := &Part{AgentID: "a", SessionID: "s", Plan: Record{Part: 1, LastPart: true},
-		Traces:  []*store.StoredTrace{stored(t, secretive, verdict)},
-		Verdict: &schema.SessionVerdict{AgentID: "a", Findings: []schema.SessionFinding{{TraceID: `{"token":"hunter2"}`}}}}
-	contents, _, err := Read(part, false, redact.DefaultOutputLimit, redact.NoRules)
+// built returns the bundle of a part, its input and its contents.
+func built(t *testing.T, part *Part, rules redact.Rules) (*aivs.Bundle, *aivs.Input, *Contents) {
+	t.Helper()
+	contents, _, err := Read(part, false, redact.DefaultOutputLimit, rules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,6 +41,18 @@ func TestNoSecretEntersABundle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return bundle, in, contents
+}
+
+// The value of a sensitive name is in no file of a bundle, nor is the digest of the trace that
+// contained it.
+func TestNoSecretEntersABundle(t *testing.T) {
+	verdict := &schema.Verdict{TraceID: `{"token":"hunter2"}`}
+	verdict.Metadata.TraceDigest = schema.DigestOf([]byte(secretive))
+	part := &Part{AgentID: "a", SessionID: "s", Plan: Record{Part: 1, LastPart: true},
+		Traces:  []*store.StoredTrace{stored(t, secretive, verdict)},
+		Verdict: &schema.SessionVerdict{AgentID: "a", Findings: []schema.SessionFinding{{TraceID: `{"token":"hunter2"}`}}}}
+	bundle, in, contents := built(t, part, redact.NoRules)
 	content := unzipped(t, bundle.Bytes)
 	for what, text := range map[string]string{"the secret": secret, "the digest of the trace": schema.DigestOf([]byte(secretive)).String()} {
 		if at := strings.Index(content, text); at >= 0 {
@@ -83,18 +90,8 @@ func TestOptionalRedactionsAreCountedSeparately(t *testing.T) {
 		verdict.Metadata.TraceDigest = schema.DigestOf([]byte(optional))
 		part := &Part{AgentID: "a", SessionID: "s", Plan: Record{Part: 1, LastPart: true},
 			Traces: []*store.StoredTrace{stored(t, optional, verdict), stored(t, optionalTool, &schema.Verdict{})}, Verdict: &schema.SessionVerdict{}}
-		contents, _, err := Read(part, false, redact.DefaultOutputLimit, rules)
-		if err != nil {
-			t.Fatal(err)
-		}
-		in, err := Compose(part, contents, "Plumbline", "https://example.org")
-		if err != nil {
-			t.Fatal(err)
-		}
-		bundle, err := aivs.Build(in, ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		bundle, _, _ := built(t, part, rules)
+		var err error
 		if report, err = aivs.Verify(bytes.NewReader(bundle.Bytes), aivs.Options{}); err != nil {
 			t.Fatal(err)
 		}

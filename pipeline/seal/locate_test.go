@@ -45,18 +45,7 @@ func bundleOfTraces(t *testing.T) []byte {
 	} {
 		part.Traces = append(part.Traces, stored(t, raw, new(schema.Verdict)))
 	}
-	contents, _, err := Read(part, false, redact.DefaultOutputLimit, redact.AllRules)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := Compose(part, contents, "Plumbline", "https://example.org")
-	if err != nil {
-		t.Fatal(err)
-	}
-	bundle, err := aivs.Build(in, ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bundle, _, _ := built(t, part, redact.AllRules)
 	return bundle.Bytes
 }
 
