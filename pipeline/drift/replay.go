@@ -57,8 +57,8 @@ type Series struct {
 	What     string `json:"what"`
 }
 
-// ErrForgotten says that the stream no longer holds its first messages. Series begin with those.
-var ErrForgotten = errors.New("stream TRACES no longer holds its first messages: drift cannot be computed without them")
+// errForgotten says that the stream no longer holds its first messages. Series begin with those.
+var errForgotten = errors.New("stream TRACES no longer holds its first messages: drift cannot be computed without them")
 
 // Run replays. It is safe to retry after an error.
 func (r *Replay) Run(ctx context.Context) (*ReplaySummary, error) {
@@ -79,7 +79,7 @@ func (r *Replay) Run(ctx context.Context) (*ReplaySummary, error) {
 		return nil, err
 	}
 	if w.state.FirstSequence > 1 {
-		return nil, fmt.Errorf("%w (it begins at sequence %d)", ErrForgotten, w.state.FirstSequence)
+		return nil, fmt.Errorf("%w (it begins at sequence %d)", errForgotten, w.state.FirstSequence)
 	}
 	err = registry.While(ctx, r.Log, func(ctx context.Context) error {
 		if err := w.pass(ctx, w.compare); err != nil {

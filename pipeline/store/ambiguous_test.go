@@ -213,7 +213,7 @@ func TestRunningAttemptIsWaitedFor(t *testing.T) {
 			"SELECT sleepEachRow(1) FROM numbers(3600) SETTINGS max_block_size = 1, function_sleep_max_microseconds_per_block = 0 FORMAT Null")
 	}()
 	await(t, s, "SELECT count() = 1 FROM system.processes WHERE query_id = 'plumbline-test-running-1'")
-	if err := s.InsertTraces(t.Context(), b); !errors.Is(err, ErrInFlight) || database.Classify(err) != database.Retry {
+	if err := s.InsertTraces(t.Context(), b); !errors.Is(err, errInFlight) || database.Classify(err) != database.Retry {
 		t.Errorf("while an attempt runs: %v", err)
 	}
 	cancel()

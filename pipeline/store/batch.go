@@ -195,7 +195,7 @@ type originColumns struct {
 }
 
 func (c *originColumns) add(tenant string, t *schema.Trace, m *Meta) {
-	c.EventHour.Append(EventHour(t.Timestamp))
+	c.EventHour.Append(eventHour(t.Timestamp))
 	c.Tenant.Append(tenant)
 	c.AgentID.add(t.AgentID)
 	c.TraceID.add(t.TraceID)

@@ -38,7 +38,7 @@ func (d *DeadLetter) SetFaults(faults []schema.Fault) {
 
 func (w Writer) InsertDeadLetters(ctx context.Context, letters []DeadLetter) error {
 	for i := range letters {
-		letters[i].EventHour = EventHour(letters[i].Received)
+		letters[i].EventHour = eventHour(letters[i].Received)
 		letters[i].Digest = schema.DigestOf(letters[i].Raw)
 	}
 	return insertRows(ctx, w, "dead_letters", letters)

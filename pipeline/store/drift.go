@@ -38,7 +38,7 @@ type DriftPoint struct {
 
 func (w Writer) InsertDriftPoints(ctx context.Context, points []DriftPoint) error {
 	for i := range points {
-		points[i].EventHour = EventHour(points[i].EventTime)
+		points[i].EventHour = eventHour(points[i].EventTime)
 	}
 	return insertRows(ctx, w, "drift_points", points)
 }
@@ -102,7 +102,7 @@ func (w Writer) InsertDriftAlerts(ctx context.Context, alerts []DriftAlert) erro
 	for i := range alerts {
 		a, row := &alerts[i], &rows[i]
 		*row = alertRow{
-			EventHour: EventHour(a.DetectionTimestamp), AgentID: a.AgentID, AlertID: a.AlertID,
+			EventHour: eventHour(a.DetectionTimestamp), AgentID: a.AgentID, AlertID: a.AlertID,
 			AlertType: a.AlertType, CardID: a.CardID, DetectedAt: a.DetectionTimestamp,
 			Received: a.Received, RetainUntil: RetainUntil(a.RetainUntil),
 			SimilarityScore: a.Analysis.SimilarityScore, SustainedTraces: uint32(a.Analysis.SustainedTraces),

@@ -87,7 +87,7 @@ func (w Writer) InsertCoherenceResults(ctx context.Context, results []CoherenceR
 		c, row := &results[i], &rows[i]
 		result, metadata := c.Result, &c.Result.Metadata
 		*row = coherenceRow{
-			EventHour: EventHour(c.Request.Timestamp), Initiator: c.Initiator, Responder: c.Responder, ID: c.ID,
+			EventHour: eventHour(c.Request.Timestamp), Initiator: c.Initiator, Responder: c.Responder, ID: c.ID,
 			RequestID: c.Request.RequestID, Transport: c.Transport,
 			RequestedAt: c.Request.Timestamp, CheckedAt: c.Check.Timestamp, AnsweredAt: result.Timestamp,
 			Received: c.Received, RetainUntil: RetainUntil(c.RetainUntil),
@@ -173,7 +173,7 @@ func (w Writer) InsertTaskResults(ctx context.Context, results []TaskResult) err
 	for i := range results {
 		r, m := &results[i], results[i].Message
 		rows[i] = taskRow{
-			EventHour: EventHour(m.Timestamp), Initiator: r.Initiator, Responder: r.Responder, Digest: r.Digest,
+			EventHour: eventHour(m.Timestamp), Initiator: r.Initiator, Responder: r.Responder, Digest: r.Digest,
 			RequestID: m.RequestID, Transport: r.Transport, FinishedAt: m.Timestamp, Received: r.Received,
 			RetainUntil: RetainUntil(r.RetainUntil), CardID: m.Responder.CardID, Status: string(m.Status),
 			TraceIDs: m.TraceReference.TraceIDs, SessionID: m.TraceReference.SessionID, Message: m.Raw,

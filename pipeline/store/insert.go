@@ -13,9 +13,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/database"
 )
 
-// ErrInFlight reports that an earlier attempt at the same batch, whose outcome is unknown, is
+// errInFlight reports that an earlier attempt at the same batch, whose outcome is unknown, is
 // still running in the server. The batch must be retried.
-var ErrInFlight = errors.New("an earlier attempt at this batch is still running in ClickHouse")
+var errInFlight = errors.New("an earlier attempt at this batch is still running in ClickHouse")
 
 // InsertTraces makes one attempt to store a batch. Traces and verdicts are sent in parallel. Nil
 // means that every row is on disk. A *BatchError means that every row is on disk except those in

@@ -66,7 +66,7 @@ func (w Writer) noneRunning(ctx context.Context, b *block) error {
 		return err
 	}
 	if running > 0 {
-		return ErrInFlight
+		return errInFlight
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (r Reader) LookUpTraces(ctx context.Context, traces []*schema.Trace) (*Trac
 	}
 	hours, digests := make([]uint32, len(traces)), make([]schema.Digest, len(traces))
 	for i, t := range traces {
-		hours[i], digests[i] = EventHour(t.Timestamp), t.Digest
+		hours[i], digests[i] = eventHour(t.Timestamp), t.Digest
 	}
 	args := []any{distinct("hours", hours), clickhouse.Named("digests", hexadecimal(digests))}
 	group, ctx := errgroup.WithContext(ctx)
@@ -213,7 +213,7 @@ type LetterPlace struct {
 // time. Pass at most a few thousand sequences.
 func (r Reader) LookUpLetters(ctx context.Context, since time.Time, sequences []uint64) (map[LetterPlace]bool, error) {
 	found, err := lookUp[LetterPlace](ctx, r.db, queryLookupLetters,
-		clickhouse.Named("since", EventHour(since)), clickhouse.Named("sequences", sequences))
+		clickhouse.Named("since", eventHour(since)), clickhouse.Named("sequences", sequences))
 	if err != nil {
 		return nil, fmt.Errorf("look up the dead letters of %d messages: %w", len(sequences), err)
 	}
@@ -273,7 +273,7 @@ func (p *DriftPoint) Key() PointKey {
 func (r Reader) LookUpDriftPoints(ctx context.Context, points []DriftPoint) (map[PointKey]*DriftPoint, error) {
 	hours, digests := make([]uint32, len(points)), make([]schema.Digest, len(points))
 	for i := range points {
-		hours[i], digests[i] = EventHour(points[i].EventTime), points[i].TraceDigest
+		hours[i], digests[i] = eventHour(points[i].EventTime), points[i].TraceDigest
 	}
 	found := make(map[PointKey]*DriftPoint, len(points))
 	for p, err := range database.Each[DriftPoint](ctx, r.db, queryLookupDriftPoints,

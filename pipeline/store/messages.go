@@ -56,7 +56,7 @@ func (w Writer) InsertMessages(ctx context.Context, records []MessageRecord) err
 	for i := range records {
 		m := &records[i]
 		rows[i] = messageRow{
-			EventHour: EventHour(m.At), AgentID: m.AgentID, Digest: m.Digest(), SessionID: m.SessionID, RecordID: m.ID,
+			EventHour: eventHour(m.At), AgentID: m.AgentID, Digest: m.Digest(), SessionID: m.SessionID, RecordID: m.ID,
 			Kind: string(m.Kind), DecidedAt: m.At, Received: m.Received, RetainUntil: RetainUntil(m.RetainUntil),
 			Mode: string(m.Mode), Outcome: string(m.Outcome), Reason: m.Reason, Detail: m.Detail,
 			MessageID: m.MessageID, Source: string(m.Source), Sender: m.Sender, Intents: m.Intents.Names(), Inferred: m.Inferred,

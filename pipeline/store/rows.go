@@ -61,10 +61,10 @@ func columnsOf[T any]() []string {
 	return names
 }
 
-// EventHour returns a time as whole hours since 1970. The time must lie within
-// schema.EarliestTime..LatestTime. EventHour is the first column of the sort keys: rows of
+// eventHour returns a time as whole hours since 1970. The time must lie within
+// schema.EarliestTime..LatestTime. eventHour is the first column of the sort keys: rows of
 // neighbouring hours are stored together, so reading through FINAL compares neighbours only.
-func EventHour(t time.Time) uint32 { return uint32(t.Unix() / 3600) }
+func eventHour(t time.Time) uint32 { return uint32(t.Unix() / 3600) }
 
 // nanoseconds returns t in nanoseconds since 1970. A zero time is 0.
 func nanoseconds(t time.Time) int64 {

@@ -24,7 +24,7 @@ func TestSealingReadsFewOtherRows(t *testing.T) {
 				"SELECT %[3]d, 'default', 'did:web:'||toString(number %% %[4]d), lower(hex(MD5(toString(number)))), 's-'||toString(number %% %[4]d)||'-'||toString(intDiv(number, %[5]d)), "+
 				"toDateTime64('%[6]s', 9, 'UTC'), now64(9), now() + 86400, now64(9), number, %[7]s FROM numbers(%[8]d, %[9]d) "+
 				"SETTINGS max_insert_block_size = 1000000, min_insert_block_size_rows = 1000000, max_block_size = 1000000",
-				table, columns[0], EventHour(firstEvent), agents, agents*length, firstEvent.Format(time.DateTime), columns[1], first, n))
+				table, columns[0], eventHour(firstEvent), agents, agents*length, firstEvent.Format(time.DateTime), columns[1], first, n))
 		}
 	}
 	for _, table := range []string{"traces", "verdicts"} {

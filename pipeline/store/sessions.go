@@ -68,7 +68,7 @@ func (r Reader) SessionTraces(ctx context.Context, q SessionQuery) iter.Seq2[*St
 	}
 	return r.judgedTraces(ctx, fmt.Sprintf("the traces of %d sessions", len(q.Sessions)), querySessionTraces, querySessionVerdicts,
 		clickhouse.Named("agents", agents), clickhouse.Named("sessions", sessions),
-		clickhouse.Named("from", EventHour(q.From)), clickhouse.Named("to", EventHour(q.To)))
+		clickhouse.Named("from", eventHour(q.From)), clickhouse.Named("to", eventHour(q.To)))
 }
 
 // PartQuery asks for traces of one session of any length. It selects the traces whose sequences
@@ -86,7 +86,7 @@ func (r Reader) PartTraces(ctx context.Context, q PartQuery) iter.Seq2[*StoredTr
 	return r.judgedTraces(ctx, fmt.Sprintf("the traces of a part of session %q", q.Session.SessionID), queryPartTraces, queryPartVerdicts,
 		clickhouse.Named("agent", q.Session.AgentID), clickhouse.Named("session", q.Session.SessionID),
 		clickhouse.Named("after", q.After), clickhouse.Named("cut", q.Cut), clickhouse.Named("digests", q.Digests),
-		clickhouse.Named("from", EventHour(q.From)), clickhouse.Named("to", EventHour(q.To)))
+		clickhouse.Named("from", eventHour(q.From)), clickhouse.Named("to", eventHour(q.To)))
 }
 
 // judgedTraces yields the result of one query, each trace with its verdict. A second query with
@@ -214,7 +214,7 @@ func numberArgs(questions []NumberQuestion) []any {
 	from, to, until := make([]uint32, len(questions)), make([]uint32, len(questions)), make([]int64, len(questions))
 	for i, q := range questions {
 		agents[i], sessions[i], least[i], greatest[i] = q.AgentID, q.SessionID, q.Least, q.Greatest
-		from[i], to[i], until[i] = EventHour(within(q.From)), EventHour(within(q.To)), within(q.To).UnixNano()
+		from[i], to[i], until[i] = eventHour(within(q.From)), eventHour(within(q.To)), within(q.To).UnixNano()
 	}
 	return []any{
 		clickhouse.Named("agents", agents), clickhouse.Named("sessions", sessions), clickhouse.Named("least", least), clickhouse.Named("greatest", greatest),

@@ -19,8 +19,8 @@ import (
 
 const upperHex = "0123456789ABCDEF"
 
-// ErrToken is wrapped by the errors of Agent, and of the Parse functions that read a token.
-var ErrToken = errors.New("not the token of an agent")
+// errToken is wrapped by the errors of Agent, and of the Parse functions that read a token.
+var errToken = errors.New("not the token of an agent")
 
 // Token encodes an agent id. Letters, digits, '_' and '-' are unchanged. Every other byte becomes
 // '=' and two upper-case hexadecimal digits.
@@ -50,12 +50,12 @@ func Token(agentID string) string {
 // digit would give one agent two names.
 func Agent(token string) (string, error) {
 	if token == "" {
-		return "", fmt.Errorf("%w: it is empty", ErrToken)
+		return "", fmt.Errorf("%w: it is empty", errToken)
 	}
 	if strings.IndexByte(token, '=') < 0 {
 		for i := range len(token) {
 			if !verbatim(token[i]) {
-				return token, fmt.Errorf("%w: %q: bad byte at %d", ErrToken, token, i)
+				return token, fmt.Errorf("%w: %q: bad byte at %d", errToken, token, i)
 			}
 		}
 		return token, nil
@@ -66,11 +66,11 @@ func Agent(token string) (string, error) {
 		if b == '=' {
 			var ok bool
 			if b, ok = unescape(token[i:]); !ok {
-				return "", fmt.Errorf("%w: %q: bad escape at byte %d", ErrToken, token, i)
+				return "", fmt.Errorf("%w: %q: bad escape at byte %d", errToken, token, i)
 			}
 			i += 2
 		} else if !verbatim(b) {
-			return "", fmt.Errorf("%w: %q: bad byte at %d", ErrToken, token, i)
+			return "", fmt.Errorf("%w: %q: bad byte at %d", errToken, token, i)
 		}
 		agent = append(agent, b)
 	}

@@ -23,8 +23,8 @@ const (
 	killAfter  fault = "the process is killed after it"
 )
 
-// ErrFault is the error of an operation under a fault.
-var ErrFault = errors.New("a fault of the simulation")
+// errFault is the error of an operation under a fault.
+var errFault = errors.New("a fault of the simulation")
 
 // errKilled is the answer to every operation of a process that was killed.
 var errKilled = errors.New("the process was killed")
@@ -122,7 +122,7 @@ func (p *Process) meet(ctx context.Context, o Operation, f fault, dice *rand.Ran
 		p.kill()
 		return errKilled
 	case lost:
-		return fmt.Errorf("%s: %w", o.Name, ErrFault)
+		return fmt.Errorf("%s: %w", o.Name, errFault)
 	case hangs:
 		return p.hang(ctx, o)
 	}
@@ -131,7 +131,7 @@ func (p *Process) meet(ctx context.Context, o Operation, f fault, dice *rand.Ran
 	}
 	switch f {
 	case unsure:
-		return fmt.Errorf("%s: %w", o.Name, ErrFault)
+		return fmt.Errorf("%s: %w", o.Name, errFault)
 	case hangsAfter:
 		return p.hang(ctx, o)
 	case killAfter:
@@ -161,7 +161,7 @@ func (p *Process) hang(ctx context.Context, o Operation) error {
 	if err := sleep(ctx, o.Limit); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s: %w: no answer in %s", o.Name, ErrFault, o.Limit)
+	return fmt.Errorf("%s: %w: no answer in %s", o.Name, errFault, o.Limit)
 }
 
 func (w *World) fault(dice *rand.Rand) fault {

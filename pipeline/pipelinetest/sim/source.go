@@ -131,7 +131,7 @@ func (s *Source) take(into []stream.Message, maxMessages, maxBytes int) ([]strea
 	e.answer = strings.Join(got, ", ")
 	if w.strikes(w.dice("fetch " + c.Name + " " + got[0])) {
 		e.fault = unsure
-		return into, fmt.Errorf("fetch: %w", ErrFault)
+		return into, fmt.Errorf("fetch: %w", errFault)
 	}
 	return into, nil
 }
@@ -193,7 +193,7 @@ func (a answers) take(answer []byte) error {
 	c := a.source.consumer
 	switch text := string(answer); {
 	case text == "+ACK" && a.sequence >= c.next: // not delivered since the rewind
-		return fmt.Errorf("%w: no answer", ErrFault)
+		return fmt.Errorf("%w: no answer", errFault)
 	case text == "+ACK":
 		c.ack(a.sequence)
 	case text == "+WPI":

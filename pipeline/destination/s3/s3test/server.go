@@ -21,7 +21,7 @@ const binary = "PLUMBLINE_S3_SERVER"
 
 // Access key and secret of every Server.
 const (
-	AccessKey = "PLUMBLINETEST"
+	accessKey = "PLUMBLINETEST"
 	Secret    = "a-secret-that-nothing-prints"
 )
 
@@ -72,7 +72,7 @@ func (s *Server) Start() {
 	s.t.Helper()
 	s.running = exec.Command(s.path, "--port", s.Address, "--quiet",
 		"posix", "--sidecar", filepath.Join(s.dir, "meta"), filepath.Join(s.dir, "objects"))
-	s.running.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+AccessKey, "ROOT_SECRET_KEY="+Secret)
+	s.running.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+accessKey, "ROOT_SECRET_KEY="+Secret)
 	s.running.Stderr = s.t.Output()
 	if err := s.running.Start(); err != nil {
 		s.t.Fatal(err)
@@ -114,7 +114,7 @@ func (s *Server) Config() s3.Config {
 func Config(t testing.TB, address, secret string) s3.Config {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "credentials")
-	text := "[default]\naws_access_key_id = " + AccessKey + "\naws_secret_access_key = " + secret + "\n"
+	text := "[default]\naws_access_key_id = " + accessKey + "\naws_secret_access_key = " + secret + "\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
