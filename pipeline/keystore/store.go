@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/pipeline/durable"
@@ -243,4 +245,28 @@ func (s Slot) Permit(key ed25519.PrivateKey) error {
 		return fmt.Errorf("%w: %s holds a %s key, and a key has one purpose: create one with plumbline keys new %s", keyring.ErrPurpose, s.Path, listed.Purpose, s.Purpose)
 	}
 	return nil
+}
+
+// lockWait is long: the lock is never held for longer than a few writes take.
+const lockWait = 10 * time.Second
+
+// locked runs do while it holds the directory's lock, and creates the directory. A directory that
+// is not writable, such as a mounted secret, needs no lock: its key and list are read, and a call
+// that has to write fails.
+func (s Slot) locked(ctx context.Context, do func() (*Opened, error)) (o *Opened, err error) {
+	dir := filepath.Dir(s.Path)
+	if err := durable.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("directory of keys: %w", err)
+	}
+	waiting, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	lock, err := durable.Await(waiting, filepath.Join(dir, lockName), "keys")
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
+		return do()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("directory of keys: %w", err)
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
+	return do()
 }
