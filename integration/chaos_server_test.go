@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/store"
 )
 
 // serverScenarios are faults of connections, and of servers that answer late or
@@ -76,14 +77,18 @@ func needsStrace() string {
 	return ""
 }
 
-// slowFsync makes every sync of engine and broker take 300 ms longer for 20 seconds.
+// slowFsync makes every sync of engine and broker take 300 ms longer for at least 10 seconds, and
+// until further traces are rows. An insert syncs about twenty files, one after the other, so the
+// traces must share inserts.
 func (s *site) slowFsync(random *rand.Rand) {
 	s.t.Helper()
 	const delay = 300 * time.Millisecond
+	before := s.counts().Traces
 	engine := s.delayed(s.engine.Pid(), "fsync,fdatasync", delay)
 	broker := s.delayed(s.broker.Pid(), "fsync,fdatasync,pwrite64", delay) // it opens its files with O_SYNC
 	pause(random, 10*time.Second)
 	time.Sleep(10 * time.Second)
+	s.await("further rows while syncs are slow", func(c store.Counts) bool { return c.Traces >= before+chunk })
 	engine()
 	broker()
 }
