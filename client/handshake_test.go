@@ -114,19 +114,9 @@ const (
 		(SELECT agent_id, trace_id FROM visible_traces)`
 )
 
-func count(t *testing.T, rig *pipelinetest.Rig, from string) (n uint64) {
+func count(t *testing.T, rig *pipelinetest.Rig, from string) uint64 {
 	t.Helper()
-	result, err := rig.Store.Query(t.Context(), "SELECT count() FROM "+from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for row, err := range result.Rows {
-		if err != nil {
-			t.Fatal(err)
-		}
-		n = row[0].(uint64)
-	}
-	return n
+	return rig.Number(t, "SELECT count() FROM "+from)
 }
 
 // altering is a Transport that alters answers, as a man in the middle does.

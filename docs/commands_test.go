@@ -38,7 +38,7 @@ func TestCommandsNameTestsThatExist(t *testing.T) {
 				}
 				whole, _, _ := strings.Cut(strings.Trim(words[i+1], "'\""), "/")
 				if whole == "^$" || whole == "xxx" {
-					continue // benchmarks alone
+					continue // only benchmarks
 				}
 				commands++
 				for _, directory := range directories(words) {
@@ -73,19 +73,9 @@ func runs(t *testing.T, directory, expression string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob(filepath.Join("..", directory, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, function := range testFunction.FindAllStringSubmatch(string(source), -1) {
-			if match.MatchString(function[1]) {
-				return true
-			}
+	for _, function := range testFunction.FindAllStringSubmatch(testsOf(t, directory), -1) {
+		if match.MatchString(function[1]) {
+			return true
 		}
 	}
 	return false

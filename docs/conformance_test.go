@@ -67,18 +67,23 @@ func TestConformanceNamesTestsThatExist(t *testing.T) {
 // exists reports whether a directory's tests declare function.
 func exists(t *testing.T, directory, function string) bool {
 	t.Helper()
+	return strings.Contains(testsOf(t, directory), "\nfunc "+function+"(")
+}
+
+// testsOf returns the source of a directory's tests.
+func testsOf(t *testing.T, directory string) string {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(directory), "*_test.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	var all strings.Builder
 	for _, file := range files {
 		source, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(source), "\nfunc "+function+"(") {
-			return true
-		}
+		all.Write(source)
 	}
-	return false
+	return all.String()
 }

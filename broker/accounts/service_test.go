@@ -274,19 +274,9 @@ func annotated(id, action, metadata string) []byte {
 	return bytes.Replace(raw, []byte(`"context":{`), fmt.Appendf(nil, `"context":{"metadata":{%s},`, metadata), 1)
 }
 
-func (p *pipeline) rows(t *testing.T, from string) (n uint64) {
+func (p *pipeline) rows(t *testing.T, from string) uint64 {
 	t.Helper()
-	result, err := p.rig.Store.Query(t.Context(), "SELECT count() FROM "+from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for row, err := range result.Rows {
-		if err != nil {
-			t.Fatal(err)
-		}
-		n = row[0].(uint64)
-	}
-	return n
+	return p.rig.Number(t, "SELECT count() FROM "+from)
 }
 
 // removeLease removes a lease as the operator.

@@ -57,23 +57,8 @@ func await(t *testing.T, rig *pipelinetest.Rig, where string, want uint64) {
 	t.Helper()
 	query := "SELECT count() FROM visible_ledger WHERE " + where
 	pipelinetest.Await(t, fmt.Sprintf("%d rows where %s", want, where), func() bool {
-		return count(t, rig, query) == want
+		return rig.Number(t, query) == want
 	})
-}
-
-func count(t *testing.T, rig *pipelinetest.Rig, query string) (n uint64) {
-	t.Helper()
-	result, err := rig.Store.Query(t.Context(), query)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for row, err := range result.Rows {
-		if err != nil {
-			t.Fatal(err)
-		}
-		n = row[0].(uint64)
-	}
-	return n
 }
 
 func TestEventsOfTheStreamBecomeFilesAndRows(t *testing.T) {
@@ -326,7 +311,7 @@ func TestRepeatsAndForksOfAgentsLedgers(t *testing.T) {
 		"startsWith(fault, 'repeat: seq 2 ')":      1,
 		"startsWith(fault, 'fork: seq 2 exists ')": 3, // one claims the hash of the existing entry
 	} {
-		if got := count(t, rig, "SELECT count() FROM visible_ledger WHERE ledger = 'a' AND "+where); got != want {
+		if got := rig.Number(t, "SELECT count() FROM visible_ledger WHERE ledger = 'a' AND "+where); got != want {
 			t.Errorf("%s: %d entries, want %d", where, got, want)
 		}
 	}

@@ -127,7 +127,7 @@ func verdictsAndAlerts(t *testing.T, rig *pipelinetest.Rig) (all []string) {
 	return append(all, slices.Compact(ids)...)
 }
 
-// Whatever is missing is written as it was, and nothing else: the same again writes nothing.
+// Whatever is missing is written as it was, and nothing else. A second replay writes nothing.
 func TestReplayWritesWhatIsMissing(t *testing.T) {
 	rig := judged(t)
 	before := verdictsAndAlerts(t, rig)
