@@ -10,16 +10,69 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/integration/checker"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
 
-// An invalid line is refused with its line and pointer; the lines around it are stored.
-func TestBrokenLinesDoNotAffectOthers(t *testing.T) {
+// TestInput publishes invalid and unusual input on one site, each kind under agents of its own.
+func TestInput(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	in := &input{site: newSite(t)}
+	for _, kind := range []struct {
+		name string
+		test func(*testing.T, *input)
+	}{
+		{"broken lines do not affect others", testBrokenLines},
+		{"a trace of an unknown card is judged later", testUnknownCard},
+		{"hostile names have no effect", testHostileNames},
+		{"a foreign agent on a subject is a dead letter", testForeignAgent},
+		{"a future trace does not blind drift", testFutureTrace},
+		{"odd traces are judged", testOddTraces},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			in.t, in.publisher.t = t, t
+			kind.test(t, in)
+		})
+		in.t, in.publisher.t = t, t
+	}
+}
+
+// input is a site on which one test follows another. Its counts are those since the last check,
+// but for traces that are not judged: each test leaves none.
+type input struct {
+	*site
+	stored store.Counts
+	seen   checker.Seen
+}
+
+// await waits until the counts since the last check satisfy the condition.
+func (in *input) await(what string, holds func(store.Counts) bool) {
+	in.t.Helper()
+	in.site.await(what, func(c store.Counts) bool {
+		return holds(store.Counts{
+			Traces: c.Traces - in.stored.Traces, Verdicts: c.Verdicts - in.stored.Verdicts, CardUnknown: c.CardUnknown,
+			DriftAlerts: c.DriftAlerts - in.stored.DriftAlerts, Bundles: c.Bundles - in.stored.Bundles, DeadLetters: c.DeadLetters - in.stored.DeadLetters,
+		})
+	})
+}
+
+// checkAtRest checks the whole site, and returns what was added since the last check.
+func (in *input) checkAtRest() checker.Seen {
+	in.t.Helper()
+	before := in.seen
+	in.seen, in.stored = in.site.checkAtRest(in.publisher.acked), in.counts()
+	return checker.Seen{
+		Traces: in.seen.Traces - before.Traces, DeadLetters: in.seen.DeadLetters - before.DeadLetters, Unjudged: in.seen.Unjudged,
+		Points: in.seen.Points - before.Points, Late: in.seen.Late - before.Late, Alerts: in.seen.Alerts - before.Alerts,
+		Sessions: in.seen.Sessions - before.Sessions, Sealed: in.seen.Sealed - before.Sealed,
+	}
+}
+
+// An invalid line is refused with its line and pointer; the lines around it are stored.
+func testBrokenLines(t *testing.T, s *input) {
 	s.publisher.register(pipelinetest.Card("ac", "a"))
 	lines := make([][]byte, 1000)
 	for i := range lines {
@@ -54,38 +107,34 @@ func TestBrokenLinesDoNotAffectOthers(t *testing.T) {
 	}
 	good := len(lines) - len(broken)
 	s.await("the good lines", func(c store.Counts) bool { return int(c.Traces) >= good && int(c.DeadLetters) >= len(broken) })
-	if seen := s.checkAtRest(s.publisher.acked); seen.Traces != good {
+	if seen := s.checkAtRest(); seen.Traces != good {
 		t.Errorf("seen %+v", seen)
 	}
 }
 
 // A trace whose card is unknown is stored, and judged when the card is registered.
-func TestUnknownCard(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	late := pipelinetest.Trace("tr-late", "a", "ac-late", "s", "2026-02-01T00:00:00Z", "pay")
+func testUnknownCard(t *testing.T, s *input) {
+	late := pipelinetest.Trace("tr-late", "late", "ac-late", "s", "2026-02-01T00:00:00Z", "pay")
 	s.publisher.publish([][]byte{late.Data}, nil)
 	s.await("the trace, not judged", func(c store.Counts) bool { return c.Traces == 1 && c.CardUnknown == 1 })
-	if seen := s.checkAtRest(s.publisher.acked); seen.Unjudged != 1 {
+	if seen := s.checkAtRest(); seen.Unjudged != 1 {
 		t.Errorf("seen %+v", seen)
 	}
-	s.publisher.register(pipelinetest.Card("ac-late", "a"))
+	s.publisher.register(pipelinetest.Card("ac-late", "late"))
 	s.await("the verdict", func(c store.Counts) bool { return c.CardUnknown == 0 })
 	found, err := s.store.Violations(t.Context())
 	if err != nil || len(found[schema.ForbiddenAction]) != 1 {
 		t.Errorf("found %v, %v", found, err)
 	}
-	s.publisher.end("a", "s")
+	s.publisher.end("late", "s")
 	s.await("the bundle", func(c store.Counts) bool { return c.Bundles == 1 })
-	if seen := s.checkAtRest(s.publisher.acked); seen.Unjudged != 0 || seen.Sealed != 1 {
+	if seen := s.checkAtRest(); seen.Unjudged != 0 || seen.Sealed != 1 {
 		t.Errorf("seen %+v", seen)
 	}
 }
 
 // Names of agents and sessions that look like paths, subjects or SQL have no effect.
-func TestHostileNames(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+func testHostileNames(t *testing.T, s *input) {
 	names := []string{"../../etc/passwd", "/etc/passwd", "..", "a/b\\c", "nul\u0000", "'; DROP TABLE traces; --", "*.>", "%2e%2e%2f", "line\nbreak"}
 	for i, name := range names {
 		card := fmt.Sprintf("ac-%d", i)
@@ -100,7 +149,7 @@ func TestHostileNames(t *testing.T) {
 		s.publisher.end("agent "+name, name)
 	}
 	s.await("a bundle each", func(c store.Counts) bool { return int(c.Bundles) == len(names) })
-	if seen := s.checkAtRest(s.publisher.acked); seen.Sealed != len(names) || seen.Sessions != len(names) {
+	if seen := s.checkAtRest(); seen.Sealed != len(names) || seen.Sessions != len(names) {
 		t.Errorf("seen %+v", seen)
 	}
 	bundles, err := s.store.Bundles(t.Context(), "", "")
@@ -145,37 +194,34 @@ func (s *site) checkNoStrangers() {
 
 // A record whose agent differs from that of its subject is a dead letter,
 // and affects no agent.
-func TestForeignAgentOnASubject(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.publisher.register(pipelinetest.Card("ac", "a"))
+func testForeignAgent(t *testing.T, s *input) {
+	s.publisher.register(pipelinetest.Card("ac-own", "own"))
 	committer := s.client.NewCommitter(stream.CommitConfig{})
 	defer committer.Close()
-	own := pipelinetest.Record("a", trace("tr-own", "s", 1))
-	foreign := pipelinetest.Record("b", trace("tr-foreign", "s", 2))
+	own := pipelinetest.Trace("tr-own", "own", "ac-own", "s", "2026-02-01T00:00:01Z", "search")
+	foreign := pipelinetest.Record("foreign", pipelinetest.Trace("tr-foreign", "own", "ac-own", "s", "2026-02-01T00:00:02Z", "search").Data)
 	outcomes, err := committer.Publish(t.Context(), []stream.Record{own, foreign})
 	if err != nil || outcomes[0].Err != nil || outcomes[1].Err != nil {
 		t.Fatalf("%v %+v", err, outcomes)
 	}
 	s.await("a trace and a dead letter", func(c store.Counts) bool { return c.Traces == 1 && c.DeadLetters == 1 })
-	rows := s.query("SELECT reason, agent_id, digest_hex FROM dead_letters")
-	if rows[0][0] != schema.ReasonForeignAgent || rows[0][1] != "b" || rows[0][2] != foreign.Digest.String() {
+	rows := s.query("SELECT reason, agent_id, digest_hex FROM dead_letters WHERE stage = 'verifier'")
+	if rows[0][0] != schema.ReasonForeignAgent || rows[0][1] != "foreign" || rows[0][2] != foreign.Digest.String() {
 		t.Errorf("the dead letter is %v", rows)
 	}
-	if seen := s.checkAtRest([]schema.Digest{own.Digest, foreign.Digest}); seen.Traces != 1 || seen.DeadLetters != 1 {
+	s.publisher.acknowledged(own.Digest, foreign.Digest)
+	if seen := s.checkAtRest(); seen.Traces != 1 || seen.DeadLetters != 1 {
 		t.Errorf("seen %+v", seen)
 	}
 }
 
 // A trace dated 2099 is stored and does not disable drift detection: the traces after it are
 // not late, and their streak is found.
-func TestFutureTraceDoesNotBlindDrift(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.publisher.register(pipelinetest.Card("ac", "a"))
+func testFutureTrace(t *testing.T, s *input) {
+	s.publisher.register(pipelinetest.Card("ac-ahead", "ahead"))
 	var lines [][]byte
 	add := func(timestamp, action string) {
-		raw := pipelinetest.Trace(fmt.Sprintf("tr-%d", len(lines)), "a", "ac", "s", timestamp, action).Data
+		raw := pipelinetest.Trace(fmt.Sprintf("tr-%d", len(lines)), "ahead", "ac-ahead", "s", timestamp, action).Data
 		if action != "search" {
 			raw = bytes.Replace(raw, []byte(`"type":"execute"`), []byte(`"type":"deny"`), 1)
 			raw = bytes.Replace(raw, []byte(`["honesty"]`), []byte(`["speed"]`), 1)
@@ -192,22 +238,20 @@ func TestFutureTraceDoesNotBlindDrift(t *testing.T) {
 	}
 	s.publisher.publish(lines, nil)
 	s.await("the alert", func(c store.Counts) bool { return c.DriftAlerts == 1 })
-	if seen := s.checkAtRest(s.publisher.acked); seen.Points != len(lines) || seen.Late != 0 || seen.Alerts != 1 {
+	if seen := s.checkAtRest(); seen.Points != len(lines) || seen.Late != 0 || seen.Alerts != 1 {
 		t.Errorf("seen %+v", seen)
 	}
 }
 
 // Unusual but valid traces are stored, judged under a card with the maximum cost,
 // sealed, and can be read; so is the trace after them.
-func TestOddTracesAreJudged(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+func testOddTraces(t *testing.T, s *input) {
 	trigger := `{"condition":"note matches '(a+)+$' or x.y.z > 1","action":"log","reason":""}`
-	card := bytes.Replace(pipelinetest.Card("ac", "a"), []byte(`"escalation_triggers":[]`),
+	card := bytes.Replace(pipelinetest.Card("ac-odd", "odd"), []byte(`"escalation_triggers":[]`),
 		[]byte(`"escalation_triggers":[`+strings.TrimSuffix(strings.Repeat(trigger+",", schema.MaxTriggers), ",")+`]`), 1)
 	s.publisher.register(card)
 	odd := func(id, old, by string) []byte {
-		raw := pipelinetest.Trace(id, "a", "ac", "s", "2026-02-01T00:00:00Z", "search").Data
+		raw := pipelinetest.Trace(id, "odd", "ac-odd", "s", "2026-02-01T00:00:00Z", "search").Data
 		return bytes.Replace(raw, []byte(old), []byte(by), 1)
 	}
 	const session = `"session_id":"s"`
@@ -227,9 +271,9 @@ func TestOddTracesAreJudged(t *testing.T) {
 			t.Errorf("line %d is %s: %v", o.Line, o.Status, o.Faults)
 		}
 	}
-	s.publisher.end("a", "s")
+	s.publisher.end("odd", "s")
 	s.await("all verdicts and the bundle", func(c store.Counts) bool { return int(c.Verdicts) == len(lines) && c.Bundles == 1 })
-	if seen := s.checkAtRest(s.publisher.acked); seen.Traces != len(lines) || seen.Unjudged != 0 || seen.Sealed != len(lines) {
+	if seen := s.checkAtRest(); seen.Traces != len(lines) || seen.Unjudged != 0 || seen.Sealed != len(lines) {
 		t.Errorf("seen %+v", seen)
 	}
 }

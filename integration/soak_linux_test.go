@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -18,7 +17,10 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-var soakMinutes = flag.Float64("soak", 0, "minutes that TestSoak publishes for after it has found the maximum; 0 leaves it out")
+var (
+	soakMinutes = flag.Float64("soak", 0, "minutes that TestSoak publishes for after it has found the maximum; 0 leaves it out")
+	soakRate    = flag.Float64("rate", 0, "traces a second that TestSoak publishes; 0 is 60 % of the maximum")
+)
 
 // The load of TestSoak: a fixed set of agents, with sessions that begin and end.
 const (
@@ -26,27 +28,24 @@ const (
 	soakSession = 20               // traces per session
 	soakRequest = 1000             // traces per request, while the maximum is measured
 	soakShare   = 0.6              // of the maximum
-	soakWarmUp  = 1. / 3           // of the time: then goroutines are counted, when idle
-	soakSettle  = 1. / 6           // of the time: after that count, until memory is measured
 	soakProbe   = time.Minute      // how long the maximum is measured
 	soakTick    = time.Second / 10 // between requests at that share
-	soakSample  = 5 * time.Second
-	soakPerHour = 0.01 // permitted growth of memory
-	soakBlocks  = 12   // from which the growth is calculated
-	// The quantile of Student's t, with soakBlocks-2 degrees of freedom, below which all of eight
-	// series, two for each service, stay in 97.5 % of runs: a site without growth fails once in
-	// forty runs.
-	soakStudent = 3.45
+	soakParts   = 3                // of the time; the first is the warm-up
+	soakPerHour = 0.01             // permitted growth of memory
+	// Memory at rest varies by so much without any growth. A leak of one byte per trace is more than
+	// that after a million traces.
+	soakResolution = 1 << 20
 )
 
 // TestSoak measures how many traces per second a whole site with the default batch ages can process
-// until they are stored, measured for drift and sealed. It then publishes 60 % of that for a long time. In the
-// second half, neither the resident memory of a service nor its heap may measurably grow by
-// more than 1 % per hour. At the end, each service has as many goroutines when idle as after
-// the first third.
+// until they are stored, measured for drift and sealed. It then publishes 60 % of that for a long
+// time, in parts. After each part everything is sealed, and the site is at rest. From the first rest
+// on, no service may have more goroutines, and neither its resident memory nor its heap may grow
+// by more than 1 % per hour. Memory is compared at rest because under load the work in
+// progress changes it by tens of percent within seconds.
 func TestSoak(t *testing.T) {
 	if *soakMinutes == 0 {
-		t.Skip("takes half an hour: make soak")
+		t.Skip("takes more than half an hour: make soak")
 	}
 	s := newSiteAt(t, place{defaultBatches: true, settings: map[string][]string{"exporter": {"PLUMBLINE_IDLE=20s"}}})
 	l := &soakLoad{site: s}
@@ -59,37 +58,20 @@ func TestSoak(t *testing.T) {
 	}
 	l.rest()
 	carried := time.Since(began) - 20*time.Second // the last session was idle for so long
-	rate := soakShare * float64(l.sent) / carried.Seconds()
-	t.Logf("%d traces were stored, measured and sealed in %s: %.0f a second; 60 %% are %.0f a second", l.sent, carried.Round(time.Second), rate/soakShare, rate)
+	maximum := float64(l.sent) / carried.Seconds()
+	rate := cmp.Or(*soakRate, soakShare*maximum)
+	t.Logf("%d traces were stored, measured and sealed in %s: %.0f a second; publishing %.0f a second", l.sent, carried.Round(time.Second), maximum, rate)
 
-	whole := *soakMinutes * float64(time.Minute)
-	settled := l.steadily(rate, time.Duration(whole*soakWarmUp), nil)
+	part := time.Duration(*soakMinutes * float64(time.Minute) / soakParts)
+	settled := l.steadily(rate, part)
 	l.rest()
-	before := s.goroutines()
-	l.steadily(rate, time.Duration(whole*soakSettle), nil)
-	series := &growth{bytes: map[string][]float64{}}
-	unsealed := l.steadily(rate, time.Duration(whole*(1-soakWarmUp-soakSettle)), func() { series.sample(s) })
-	if unsealed > 2*settled {
-		t.Errorf("%d traces wait to be sealed, and %d did after the warm-up: sealing falls behind", unsealed, settled)
-	}
-	if err := series.enough(); err != nil {
-		t.Fatal(err)
-	}
-	l.rest()
-	after := s.goroutines()
-	t.Logf("goroutines at rest: %v after the warm-up, %v at the end", before, after)
-	for name := range after {
-		if after[name] > before[name] {
-			t.Errorf("%s has %d goroutines more than before", name, after[name]-before[name])
+	traces, first := l.sent, s.atRest()
+	for range soakParts - 1 {
+		if unsealed := l.steadily(rate, part); unsealed > 2*settled {
+			t.Errorf("%d traces wait to be sealed, and %d did after the warm-up: sealing falls behind", unsealed, settled)
 		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(series.bytes)) {
-		mean, slope, sure := series.slope(name)
-		t.Logf("%s: %.0f MB, %+.1f %% an hour ± %.1f; %.0f", name, mean/1e6, 100*slope, 100*sure, series.megabytes(name))
-		process, _, _ := strings.Cut(name, " ")
-		if ours := process != "broker" && process != "engine"; ours && slope-sure > soakPerHour {
-			t.Errorf("%s grows", name)
-		}
+		l.rest()
+		s.compareRest(first, s.atRest(), l.sent-traces)
 	}
 	counts, err := l.counts()
 	if err != nil {
@@ -130,11 +112,10 @@ func (l *soakLoad) publish(n int) {
 	l.site.publisher.acked = l.site.publisher.acked[:0] // only counts are compared
 }
 
-// steadily publishes at a rate for a time. It calls sample, if not nil, at intervals. It returns
-// how many traces are not sealed at the end.
-func (l *soakLoad) steadily(rate float64, d time.Duration, sample func()) (unsealed uint64) {
+// steadily publishes at a rate for a time. It returns how many traces are not sealed at the end.
+func (l *soakLoad) steadily(rate float64, d time.Duration) (unsealed uint64) {
 	l.slow = 0
-	began, from, sampled, before := time.Now(), l.sent, time.Now(), l.site.cpu()
+	began, from, before := time.Now(), l.sent, l.site.cpu()
 	tick := time.NewTicker(soakTick)
 	defer tick.Stop()
 	for time.Since(began) < d {
@@ -142,10 +123,6 @@ func (l *soakLoad) steadily(rate float64, d time.Duration, sample func()) (unsea
 		due := int(rate * time.Since(began).Seconds())
 		if n := from + due - l.sent; n > 0 {
 			l.publish(min(n, soakRequest))
-		}
-		if sample != nil && time.Since(sampled) > soakSample {
-			sampled = time.Now()
-			sample()
 		}
 	}
 	behind, err := l.site.client.Backlog(background, stream.Traces, stream.VerifierConsumer)
@@ -192,18 +169,68 @@ func (l *soakLoad) counts() (counts store.Counts, err error) {
 	return counts, err
 }
 
-// goroutines returns the number of goroutines of each service, the minimum within ten seconds:
-// the number of idle connections varies.
-func (s *site) goroutines() map[string]int {
-	fewest := map[string]int{}
-	for range 20 {
+// idle is what the services use when they have nothing to do.
+type idle struct {
+	at         time.Time
+	goroutines map[string]float64
+	memory     map[string]float64 // bytes: resident; of services also the heap
+}
+
+// atRest waits until each service has collected its garbage twice: what a collection leaves in
+// pools is freed by the next one. An idle service does so every two minutes. atRest returns the
+// minimum of each figure within the next half minute: the number of idle connections
+// varies, and so does the memory of a query.
+func (s *site) atRest() idle {
+	s.t.Helper()
+	for _, service := range s.services() {
+		collections := metric(s.t, service, "go_gc_duration_seconds_count")
+		pipelinetest.AwaitWithin(s.t, 6*time.Minute, "two collections of "+service.name, func() bool {
+			return metric(s.t, service, "go_gc_duration_seconds_count") >= collections+2
+		})
+	}
+	r := idle{at: time.Now(), goroutines: map[string]float64{}, memory: map[string]float64{}}
+	least := func(of map[string]float64, name string, value float64) {
+		of[name] = min(value, cmp.Or(of[name], value))
+	}
+	for range 60 {
 		for _, service := range s.services() {
-			n := int(metric(s.t, service, "go_goroutines"))
-			fewest[service.name] = min(n, cmp.Or(fewest[service.name], n))
+			least(r.goroutines, service.name, metric(s.t, service, "go_goroutines"))
+			// The next collection is due when the heap is twice as large as after the last one (GOGC).
+			least(r.memory, service.name+" heap", metric(s.t, service, "go_memstats_next_gc_bytes")/2)
+		}
+		for name, pid := range s.pids() {
+			least(r.memory, name+" resident", resident(s.t, pid))
 		}
 		time.Sleep(time.Second / 2)
 	}
-	return fewest
+	return r
+}
+
+// compareRest requires that no service uses more than at its first rest. Broker and engine hold
+// more data by then: their growth is only shown.
+func (s *site) compareRest(first, now idle, traces int) {
+	s.t.Helper()
+	s.t.Logf("goroutines at rest: %v after the warm-up, now %v", first.goroutines, now.goroutines)
+	for _, name := range slices.Sorted(maps.Keys(now.goroutines)) {
+		if now.goroutines[name] > first.goroutines[name] {
+			s.t.Errorf("%s has %.0f goroutines more than before", name, now.goroutines[name]-first.goroutines[name])
+		}
+	}
+	hours := now.at.Sub(first.at).Hours()
+	for _, name := range slices.Sorted(maps.Keys(now.memory)) {
+		before, grown := first.memory[name], now.memory[name]-first.memory[name]
+		s.t.Logf("%s at rest: %.2f MB, %+.2f MB since the first rest: %+.1f %% an hour, %+.3f bytes a trace",
+			name, now.memory[name]/1e6, grown/1e6, 100*grown/before/hours, grown/float64(traces))
+		process, _, _ := strings.Cut(name, " ")
+		if ours := process != "broker" && process != "engine"; ours && grows(before, grown, hours) {
+			s.t.Errorf("%s grows", name)
+		}
+	}
+}
+
+// grows reports whether memory grew by more than is permitted, and by more than it varies.
+func grows(before, grown, hours float64) bool {
+	return grown > soakResolution && grown > soakPerHour*before*hours
 }
 
 // metric returns the value of a metric without labels.
@@ -214,74 +241,6 @@ func metric(t testing.TB, s *service, name string) (value float64) {
 		t.Fatalf("%s has no metric %s: %v", s.name, name, err)
 	}
 	return value
-}
-
-// growth is the memory of processes over time.
-type growth struct {
-	at    []float64            // hours
-	bytes map[string][]float64 // resident; for services also the heap after its last collection
-}
-
-func (g *growth) sample(s *site) {
-	g.at = append(g.at, float64(time.Now().UnixNano())/float64(time.Hour))
-	for name, pid := range s.pids() {
-		g.bytes[name+" resident"] = append(g.bytes[name+" resident"], resident(s.t, pid))
-	}
-	for _, service := range s.services() {
-		// The next collection is due when the heap is twice as large as after the last one (GOGC).
-		g.bytes[service.name+" heap"] = append(g.bytes[service.name+" heap"], metric(s.t, service, "go_memstats_next_gc_bytes")/2)
-	}
-}
-
-// enough returns an error where no growth can be calculated: it would be no number, and pass.
-func (g *growth) enough() error {
-	if len(g.at) < soakBlocks {
-		return fmt.Errorf("memory was sampled %d times, once each %s, and its growth needs %d: give flag -soak more minutes", len(g.at), soakSample, soakBlocks)
-	}
-	return nil
-}
-
-// megabytes returns the minimum of each block of a series.
-func (g *growth) megabytes(name string) (minima []float64) {
-	for _, block := range blocks(g.bytes[name]) {
-		minima = append(minima, slices.Min(block)/1e6)
-	}
-	return minima
-}
-
-// slope returns the mean in bytes and, as shares of it, the growth an hour by least squares
-// with the half of its interval. It uses the minimum of each of soakBlocks blocks: memory that is
-// never freed raises the minimum, and work in progress does not.
-func (g *growth) slope(name string) (mean, slope, sure float64) {
-	var at, bytes [soakBlocks]float64
-	for i, block := range blocks(g.at) {
-		at[i] = (block[0] + block[len(block)-1]) / 2
-	}
-	for i, block := range blocks(g.bytes[name]) {
-		bytes[i] = slices.Min(block)
-	}
-	var hours float64
-	for i, y := range bytes {
-		mean, hours = mean+y/soakBlocks, hours+at[i]/soakBlocks
-	}
-	var xx, xy, rest float64
-	for i, y := range bytes {
-		xx += (at[i] - hours) * (at[i] - hours)
-		xy += (at[i] - hours) * (y - mean)
-	}
-	for i, y := range bytes {
-		d := y - mean - xy/xx*(at[i]-hours)
-		rest += d * d
-	}
-	return mean, xy / xx / mean, soakStudent * math.Sqrt(rest/(soakBlocks-2)/xx) / mean
-}
-
-// blocks divides a series into equal parts.
-func blocks(series []float64) (parts [soakBlocks][]float64) {
-	for i := range parts {
-		parts[i] = series[i*len(series)/soakBlocks : (i+1)*len(series)/soakBlocks]
-	}
-	return parts
 }
 
 // pids returns the process ids of the site.
@@ -316,23 +275,22 @@ func resident(t testing.TB, pid int) float64 {
 	return float64(pages * os.Getpagesize())
 }
 
-// Two samples a minute for an hour: a process that grows by a tenth is found to, and one
-// whose memory only goes up and down is not. The first samples are too few to say.
-func TestGrowthIsDistinguishedFromWaves(t *testing.T) {
-	g := &growth{bytes: map[string][]float64{}}
-	for i := range 120 {
-		if err := g.enough(); (err == nil) != (i >= soakBlocks) {
-			t.Errorf("after %d samples: %v", i, err)
+// A service that leaks one byte of each of six million traces grows; one whose memory varies by
+// half a megabyte does not, nor one that grows by half a percent an hour.
+func TestGrowthIsDistinguishedFromNoise(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, grown, hours float64
+		want                 bool
+	}{
+		"a byte a trace":         {50e6, 6e6, 1. / 3, true},
+		"noise":                  {10e6, 0.5e6, 1. / 3, false},
+		"half a percent an hour": {1e9, 5e6, 1, false},
+		"one and a half an hour": {1e9, 15e6, 1, true},
+		"less than at first":     {50e6, -6e6, 1. / 3, false},
+		"no more than noise":     {10e6, soakResolution, 1. / 3, false},
+	} {
+		if got := grows(c.before, c.grown, c.hours); got != c.want {
+			t.Errorf("%s: grows is %v", name, got)
 		}
-		hour, wave := float64(i)/120, 5*math.Sin(float64(i))
-		g.at = append(g.at, hour)
-		g.bytes["grows"] = append(g.bytes["grows"], 100+10*hour+wave)
-		g.bytes["waves"] = append(g.bytes["waves"], 100+wave)
-	}
-	if mean, slope, sure := g.slope("grows"); math.Abs(mean-100) > 1 || slope-sure < soakPerHour || slope+sure < 10./100 {
-		t.Errorf("mean %.1f, growth %.3f ± %.3f, want 100 and 0.1", mean, slope, sure)
-	}
-	if _, slope, sure := g.slope("waves"); slope-sure > soakPerHour || slope+sure < 0 {
-		t.Errorf("growth %.3f ± %.3f of a process that does not grow", slope, sure)
 	}
 }
