@@ -54,6 +54,19 @@ func (g Grant) SpeaksFor(agent string) bool {
 	})
 }
 
+// Covers returns the agents of the grant for a query: ids, and prefixes of ids. The empty prefix
+// covers every agent.
+func (g Grant) Covers() (ids, prefixes []string) {
+	for _, pattern := range g.agents {
+		if prefix, open := strings.CutSuffix(pattern, "*"); open {
+			prefixes = append(prefixes, prefix)
+		} else {
+			ids = append(ids, pattern)
+		}
+	}
+	return ids, prefixes
+}
+
 // Agent returns the agent of the grant, or "" if the grant covers more than one.
 func (g Grant) Agent() string {
 	if len(g.agents) != 1 || strings.HasSuffix(g.agents[0], "*") {
@@ -130,8 +143,10 @@ type Scope string
 // The scopes.
 const (
 	TracesWrite   Scope = "traces:write"
-	CardsWrite    Scope = "cards:write" // register and revoke
-	CardsRead     Scope = "cards:read"  // all cards; the current card of an agent is public
+	TracesRead    Scope = "traces:read"  // stored traces with their verdicts
+	BundlesRead   Scope = "bundles:read" // sealed bundles
+	CardsWrite    Scope = "cards:write"  // register and revoke
+	CardsRead     Scope = "cards:read"   // all cards; the current card of an agent is public
 	SessionsWrite Scope = "sessions:write"
 	Handshake     Scope = "handshake"
 	MessagesWrite Scope = "messages:write"     // sign messages to agents
@@ -140,7 +155,7 @@ const (
 	Runtime       Scope = "runtime"            // what runtimes need: verify messages, decide calls, sign results
 )
 
-var scopes = []Scope{TracesWrite, CardsWrite, CardsRead, SessionsWrite, Handshake, MessagesWrite, MicroWrite, LettersWrite, Runtime}
+var scopes = []Scope{TracesWrite, TracesRead, BundlesRead, CardsWrite, CardsRead, SessionsWrite, Handshake, MessagesWrite, MicroWrite, LettersWrite, Runtime}
 
 // Entry is one line of the token file, a JSON object.
 type Entry struct {

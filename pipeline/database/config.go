@@ -27,6 +27,29 @@ type Config struct {
 	InsertTimeout time.Duration // one attempt to insert a batch; 2 min
 	QueryTimeout  time.Duration // one query; 5 min
 	Connections   int           // open at a time; 8
+	DialTimeout   time.Duration // each step of opening one; as the DSN says, or 10 s
+
+	Limits Limits // of each query, in addition to its time
+}
+
+// Limits is what one query may use of the server. A zero member sets no limit.
+type Limits struct {
+	Rows    uint64 // that it reads; beyond them it fails (TooBroad)
+	Memory  uint64 // bytes
+	Threads int
+}
+
+// apply adds the limits to the settings of a query.
+func (l Limits) apply(settings clickhouse.Settings) {
+	if l.Rows > 0 {
+		settings["max_rows_to_read"], settings["read_overflow_mode"] = l.Rows, "throw"
+	}
+	if l.Memory > 0 {
+		settings["max_memory_usage"] = l.Memory
+	}
+	if l.Threads > 0 {
+		settings["max_threads"] = l.Threads
+	}
 }
 
 // complete fills in the defaults and reports every fault.
@@ -59,6 +82,7 @@ func (c *Config) options() (*clickhouse.Options, error) {
 		return nil, err
 	}
 	o.MaxOpenConns, o.MaxIdleConns = c.Connections, c.Connections
+	o.DialTimeout = cmp.Or(c.DialTimeout, o.DialTimeout)
 	o.ReadTimeout = max(c.InsertTimeout, c.QueryTimeout)
 	o.ClientInfo.Products = append(o.ClientInfo.Products, struct{ Name, Version string }{"plumbline-" + c.Stage, "1"})
 	return o, nil

@@ -1,7 +1,9 @@
 package database
 
 import (
+	"context"
 	"errors"
+	"os"
 	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -48,6 +50,26 @@ var stopCodes = map[int32]string{
 	48: "NOT_IMPLEMENTED", 60: "UNKNOWN_TABLE", 62: "SYNTAX_ERROR", 81: "UNKNOWN_DATABASE", 115: "UNKNOWN_SETTING",
 	164: "READONLY", 192: "UNKNOWN_USER", 193: "WRONG_PASSWORD", 195: "IP_ADDRESS_NOT_ALLOWED",
 	452: "SETTING_CONSTRAINT_VIOLATION", 497: "ACCESS_DENIED", 516: "AUTHENTICATION_FAILED",
+}
+
+// The codes of queries that a limit ended.
+const (
+	codeTooManyRows = 158
+	codeTimeout     = 159 // of a query, and of ON CLUSTER that waited too long for a server
+	codeMemory      = 241
+)
+
+// TooBroad reports whether a query was ended because it needs more rows or memory than its Limits
+// allow.
+func TooBroad(err error) bool {
+	exception, ok := errors.AsType[*clickhouse.Exception](err)
+	return ok && (exception.Code == codeTooManyRows || exception.Code == codeMemory && !strings.Contains(exception.Message, "(total)"))
+}
+
+// TimedOut reports whether a query was ended because its time was over.
+func TimedOut(err error) bool {
+	exception, ok := errors.AsType[*clickhouse.Exception](err)
+	return ok && exception.Code == codeTimeout || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // Classify returns how to handle an error of this package. An unknown error is Retry: a batch is

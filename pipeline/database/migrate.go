@@ -169,9 +169,6 @@ func (c Cluster) final(err error) error {
 	return err
 }
 
-// codeTimeout is ClickHouse's error code when ON CLUSTER has waited too long for a server.
-const codeTimeout = 159
-
 // codesNoKeeper are ClickHouse's error codes if there is no Keeper: NO_ELEMENTS_IN_CONFIG,
 // NO_ZOOKEEPER and, from the embedded engine, QUERY_IS_PROHIBITED.
 var codesNoKeeper = []int32{139, 225, 392}

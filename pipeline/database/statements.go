@@ -60,7 +60,9 @@ var readPins = clickhouse.Settings{
 // reading the rows.
 func (d *DB) ReadContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.QueryTimeout)
-	return clickhouse.Context(ctx, clickhouse.WithSettings(d.pinned(readPins))), cancel
+	settings := d.pinned(readPins)
+	d.cfg.Limits.apply(settings)
+	return clickhouse.Context(ctx, clickhouse.WithSettings(settings)), cancel
 }
 
 // FinalContext is ReadContext for a statement that is not ours. It reads tables through FINAL,

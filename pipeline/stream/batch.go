@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 	"golang.org/x/mod/semver"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/wire"
@@ -299,18 +300,54 @@ func (b *batcher) held(ctx context.Context, e *entry, sequence uint64) error {
 		}
 		b.traces = traces
 	}
-	stored, err := b.traces.GetMsg(ctx, sequence)
+	there, err := holds(ctx, b.traces, sequence, e.Subject, e.Data)
+	if err == nil && !there {
+		return errTaken // the message is gone, whatever it was, or it is another one
+	}
+	return err
+}
+
+// holds reports whether stream TRACES has a trace at a sequence: the same bytes, published on the
+// same subject.
+func holds(ctx context.Context, traces jetstream.Stream, sequence uint64, published string, data []byte) (bool, error) {
+	stored, err := traces.GetMsg(ctx, sequence)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return errTaken // the message is gone, whatever it was
+		return false, nil
 	case err != nil:
-		return err
+		return false, err
 	}
 	_, token, err := subject.ParseStored(stored.Subject)
-	if err != nil || e.Subject != subject.Trace("")+token || !bytes.Equal(stored.Data, e.Data) {
-		return errTaken
+	return err == nil && published == subject.Trace("")+token && bytes.Equal(stored.Data, data), nil
+}
+
+// holdsAtOnce is how many messages Held reads at a time.
+const holdsAtOnce = 16
+
+// Held reports for each record whether stream TRACES has it at the given sequence: the same bytes,
+// published for the same agent. For sequence 0 it asks nothing. Records that it could not ask about
+// before ctx ended are not held, and the error says why.
+func (c *Client) Held(ctx context.Context, records []Record, sequences []uint64) ([]bool, error) {
+	held := make([]bool, len(records))
+	traces, err := c.js.Stream(ctx, Traces)
+	if err != nil {
+		return held, fmt.Errorf("open stream %s: %w", Traces, classify(err))
 	}
-	return nil
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(holdsAtOnce)
+	for i, record := range records {
+		if sequences[i] == 0 {
+			continue
+		}
+		group.Go(func() (err error) {
+			held[i], err = holds(ctx, traces, sequences[i], subject.Trace(record.Agent), record.Data)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return held, fmt.Errorf("read messages of stream %s: %w", Traces, classify(err))
+	}
+	return held, nil
 }
 
 // knowsBatches reports whether the server is new enough (2.12) for atomic batches. An older
