@@ -50,7 +50,7 @@ func serve(t *testing.T, common config.Common, change ...func(*ingest.Config)) (
 		t.Fatal(err)
 	}
 	env := pipelinetest.Env(t, "ingest")
-	pipelinetest.Go(t, func(ctx context.Context) error { return ingest.ServeOn(ctx, listener, &cfg, env) })
+	pipelinetest.Go(t, func(ctx context.Context) error { return ingest.ServeOn(ctx, listener, &cfg, env, nil) })
 	pipelinetest.Await(t, "the ingest to be ready", func() bool { return env.Health.Readiness().Ready })
 	if cfg.TLSCertFile != "" {
 		return "https://" + listener.Addr().String()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // composition is the part of docker-compose.yml that the test needs.
@@ -90,6 +91,20 @@ func TestComposeServices(t *testing.T) {
 	if seen := s.checkAtRest(s.publisher.acked); seen.Traces != 3 || seen.Sealed != 3 || seen.Points != 3 {
 		t.Errorf("seen %+v", seen)
 	}
+	var listed struct {
+		Traces  []any `json:"traces"`
+		Bundles []struct {
+			SHA256 string `json:"sha256"`
+		} `json:"bundles"`
+	}
+	s.publisher.read("/v1/traces?agent_id=a", &listed)
+	s.publisher.read("/v1/bundles", &listed)
+	if len(listed.Traces) != 3 || len(listed.Bundles) != 1 {
+		t.Fatalf("ingest lists %+v", listed)
+	}
+	if bundle := s.publisher.read("/v1/bundles/"+listed.Bundles[0].SHA256, nil); schema.DigestOf(bundle).String() != listed.Bundles[0].SHA256 {
+		t.Errorf("ingest serves a bundle of %d bytes, which are not those that were sealed", len(bundle))
+	}
 	for _, service := range s.services() {
 		service.terminate()
 	}
@@ -98,13 +113,15 @@ func TestComposeServices(t *testing.T) {
 // variables returns the values of the variables that the compose file leaves open.
 func (s *site) variables() map[string]string {
 	s.t.Helper()
-	admin, service := s.dsn(s.engine.AdminDSN()), s.dsn(s.engine.ServiceDSN())
+	admin, service, reader := s.dsn(s.engine.AdminDSN()), s.dsn(s.engine.ServiceDSN()), s.dsn(s.engine.ReaderDSN())
 	adminPassword, _ := admin.User.Password()
 	servicePassword, _ := service.User.Password()
+	readerPassword, _ := reader.User.Password()
 	return map[string]string{
 		"PLUMBLINE_NATS_URL": s.broker.URL(), "PLUMBLINE_NATS_MONITOR_URL": s.broker.MonitorURL(),
 		"PLUMBLINE_CLICKHOUSE_ADDRESS": admin.Host,
 		"PLUMBLINE_ADMIN_PASSWORD":     adminPassword, "PLUMBLINE_SERVICE_PASSWORD": servicePassword,
+		"PLUMBLINE_READER_PASSWORD": readerPassword, "PLUMBLINE_BUNDLE_DIR": filepath.Join(s.dir, "bundles"),
 		"PLUMBLINE_DATA_DIR": s.dir, "PLUMBLINE_TOKEN_FILE": filepath.Join(s.dir, "tokens.jsonl"),
 		"PLUMBLINE_LISTEN":                freeAddress(s.t),
 		"PLUMBLINE_HANDSHAKE_KEY_FILE":    filepath.Join(s.dir, "keys", "handshake.key"),

@@ -161,3 +161,18 @@ func (e *atEnd) Read([]byte) (int, error) {
 	e.call()
 	return 0, io.EOF
 }
+
+// read requests something that is stored, and decodes it if into is not nil.
+func (p *publisher) read(path string, into any) (body []byte) {
+	p.t.Helper()
+	code, body := p.request(http.MethodGet, path, "", nil)
+	if code != http.StatusOK {
+		p.t.Fatalf("GET %s: %d %s", path, code, body)
+	}
+	if into != nil {
+		if err := json.Unmarshal(body, into); err != nil {
+			p.t.Fatalf("GET %s: %v", path, err)
+		}
+	}
+	return body
+}

@@ -3,6 +3,7 @@ package machine_test
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -53,6 +54,11 @@ func TestMachineKeepsItsData(t *testing.T) {
 	first := m.Endpoints()
 	publish(t, first)
 	pipelinetest.Await(t, "the trace stored", func() bool { return traces(t, first) == 1 })
+	for path, want := range map[string]string{"/v1/traces?agent_id=a": `"trace_id":"tr-1"`, "/v1/traces?violation=any": `{"traces":[`, "/v1/bundles": `{"bundles":[]}`} {
+		if code, text := get(t, first.IngestURL+path); code != http.StatusOK || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s, want %s", path, code, text, want)
+		}
+	}
 
 	_, err := machine.Start(t.Context(), machine.Config{DataDir: dir, Listen: "127.0.0.1:0"})
 	if !errors.Is(err, durable.ErrLocked) || !strings.Contains(err.Error(), dir) {
@@ -78,6 +84,20 @@ func TestMachineKeepsItsData(t *testing.T) {
 	if m.Endpoints().PublicKey != first.PublicKey {
 		t.Error("the restart made another key")
 	}
+}
+
+func get(t *testing.T, url string) (code int, text string) {
+	t.Helper()
+	answer, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
 }
 
 func publish(t *testing.T, at machine.Endpoints) {

@@ -13,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/ingest"
+	"github.com/plumbline/plumbline/pipeline/reading"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/verifier"
 )
@@ -69,7 +70,16 @@ func (m *Machine) stageOf(name string, env *service.Env) (serve func(context.Con
 		cfg := m.cfg.ingest()
 		cfg.Common = m.common()
 		cfg.HandshakeKeyFile, cfg.MicroKeyFile = m.cfg.path("keys", "handshake.key"), m.cfg.path("keys", "micro.key")
-		return func(ctx context.Context) error { return ingest.ServeOn(ctx, m.listener, &cfg, env) }, cfg.Validate()
+		reads := m.reading()
+		serve = func(ctx context.Context) (err error) {
+			reader, err := reading.Open(ctx, reads, m.cfg.Tenant, env.Log)
+			if err != nil {
+				return errors.Join(err, m.listener.Close())
+			}
+			defer func() { err = errors.Join(err, reader.Close()) }()
+			return ingest.ServeOn(ctx, m.listener, &cfg, env, reader)
+		}
+		return serve, append(cfg.Validate(), reads.Validate()...)
 	case Verifier:
 		cfg := verifier.Default()
 		cfg.Common, cfg.ClickHouse = m.common(), m.servers.clickhouse
@@ -94,6 +104,15 @@ func (m *Machine) stageOf(name string, env *service.Env) (serve func(context.Con
 		return func(ctx context.Context) error { return exporter.Serve(ctx, &cfg, env) }, cfg.Validate()
 	}
 	return nil, []config.Fault{{Key: "stages", Message: name + " is not a stage"}}
+}
+
+// reading returns the configuration of ingest's reading side. It reads as people do, and serves the
+// bundles of this directory.
+func (m *Machine) reading() reading.Config {
+	cfg := reading.Default()
+	cfg.ClickHouse.DSN, cfg.ClickHouse.Cluster = m.servers.reader, m.servers.clickhouse.Cluster
+	cfg.BundleDir = m.cfg.path("bundles")
+	return cfg
 }
 
 func (m *Machine) common() config.Common {

@@ -77,7 +77,7 @@ func (s *services) serve(ctx context.Context, role, user stream.Role, objectStor
 		if err != nil {
 			return err
 		}
-		return ingest.ServeOn(ctx, listener, &cfg, env)
+		return ingest.ServeOn(ctx, listener, &cfg, env, nil)
 	case stream.RoleVerifier:
 		cfg := verifier.Default()
 		cfg.Common, cfg.ClickHouse = common, s.rig.ClickHouse()

@@ -107,7 +107,9 @@ func (p *pipeline) ingest(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.url = "http://" + listener.Addr().String()
-	p.run(t, stream.RoleIngest, func(ctx context.Context, env *service.Env) error { return ingest.ServeOn(ctx, listener, &cfg, env) })
+	p.run(t, stream.RoleIngest, func(ctx context.Context, env *service.Env) error {
+		return ingest.ServeOn(ctx, listener, &cfg, env, nil)
+	})
 }
 
 // send sends a request with the publisher's token and requires a status code.

@@ -13,5 +13,5 @@ random=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
 hash=$(printf %s "$random" | sha256sum | cut -d ' ' -f 1)
 printf '%s\n' "$random" >token
 # Under its name only when it is whole: ingest refuses half a file.
-printf '{"name":"compose","sha256":"%s","agents":["*"],"scopes":["traces:write","cards:write","cards:read","sessions:write"]}\n' "$hash" >tokens.jsonl.new
+printf '{"name":"compose","sha256":"%s","agents":["*"],"scopes":["traces:write","traces:read","bundles:read","cards:write","cards:read","sessions:write"]}\n' "$hash" >tokens.jsonl.new
 mv tokens.jsonl.new tokens.jsonl

@@ -63,7 +63,8 @@ var table = []floor{
 	// The stages and the packages that start them.
 	{of: stages, never: list(stages, servers, top), why: "stages meet in streams and tables; they take addresses of servers"},
 	{of: list("pipeline/...", "-pipeline/ingest/...", "-pipeline/api/..."), never: list("pipeline/api/..."), why: "only ingest mounts the routes of package api"},
-	{of: list("pipeline/ingest/...", "pipeline/api/...", "pipeline/request/...", "cmd/ingest"), never: list(clickhouse, "pipeline/store", "pipeline/database"), why: "a trace is accepted without the database, and without its client's code"},
+	{of: list("pipeline/ingest/...", "pipeline/api/...", "pipeline/request/..."), never: list(clickhouse, "pipeline/store", "pipeline/database", "pipeline/reading"), why: "a trace is accepted without the database, and without its client's code"},
+	{of: list("pipeline/reading"), never: list("pipeline/ingest/...", "pipeline/api/..."), why: "readers are answered from the tables; cmd/ingest and package machine put ingest and its reading side together"},
 	{of: list("cmd/ingest", "cmd/verifier", "cmd/drift", "cmd/exporter"), never: list("machine/...", "child", servers), why: "a service takes addresses; only the tool starts all of them on one machine"},
 	{of: list("broker/...", "-broker/brokertest/...", "engine/...", "-engine/enginetest/..."), never: list(stages, top), why: "the servers do not depend on their clients"},
 	{of: list("fleet/..."), only: list("fleet/...", "schema/..."), why: "the simulated fleet uses only what an agent has"},

@@ -200,6 +200,7 @@ func (a *API) AddRoutes(router *request.Router) {
 	router.Route("POST /v1/dead-letters/marks", auth.LettersWrite, a.markDeadLetters)
 	router.Public("GET /v1/schemas", listSchemas)
 	router.Public("GET /v1/schemas/{name}", getSchema)
+	router.Public("GET /v1/openapi.json", getOpenAPI)
 }
 
 // Run answers handshakes on the broker and follows rotations of keys, until ctx ends. What is in

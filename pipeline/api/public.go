@@ -18,6 +18,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 	"github.com/plumbline/plumbline/schema/a2a"
 	jsonschema "github.com/plumbline/plumbline/schema/json"
+	"github.com/plumbline/plumbline/schema/openapi"
 )
 
 // cachePublic makes caches of public content ask again after a minute. For that long a revoked
@@ -88,23 +89,7 @@ func serveCard(w http.ResponseWriter, r *http.Request, card *cards.Card, caching
 
 // serve answers a request that may be conditional. digest identifies the content.
 func serve(w http.ResponseWriter, r *http.Request, mediaType, caching string, digest schema.Digest, content []byte) int {
-	w.Header().Set("Content-Type", mediaType)
-	w.Header().Set("ETag", `"`+digest.String()+`"`)
-	w.Header().Set("Cache-Control", caching)
-	noted := &codeNoter{ResponseWriter: w}
-	http.ServeContent(noted, r, "", time.Time{}, bytes.NewReader(content))
-	return noted.code
-}
-
-// codeNoter records the code of an answer.
-type codeNoter struct {
-	http.ResponseWriter
-	code int
-}
-
-func (n *codeNoter) WriteHeader(code int) {
-	n.code = code
-	n.ResponseWriter.WriteHeader(code)
+	return request.ServeContent(w, r, mediaType, caching, digest, bytes.NewReader(content))
 }
 
 // listedRevocation is a revocation in the public list.
@@ -216,4 +201,9 @@ func getSchema(w http.ResponseWriter, r *http.Request, _ auth.Grant) (int, error
 		return 0, problem.New(http.StatusNotFound, "unknown", "there is no schema of this name: GET /v1/schemas lists them")
 	}
 	return serve(w, r, jsonschema.MediaType, "public, max-age=3600", schema.DigestOf(d.Text), d.Text), nil
+}
+
+// getOpenAPI answers with the description of all routes of ingest.
+func getOpenAPI(w http.ResponseWriter, r *http.Request, _ auth.Grant) (int, error) {
+	return serve(w, r, openapi.MediaType, "public, max-age=3600", schema.DigestOf(openapi.Text), openapi.Text), nil
 }

@@ -116,7 +116,7 @@ func TestStartIsRefused(t *testing.T) {
 		cfg.Listen = "127.0.0.1:0"
 		c.alter(&cfg)
 		env := service.NewEnv(stageName, "1", slog.New(slog.DiscardHandler), obs.NewRegistry("1"), new(obs.Health))
-		err := Serve(t.Context(), &cfg, env)
+		err := Serve(t.Context(), &cfg, env, nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want an error with %q", name, err, c.want)
 		}
@@ -163,7 +163,7 @@ func TestEnforceNeedsATokenFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = ServeOn(t.Context(), listener, &cfg, offline(t).env)
+	err = ServeOn(t.Context(), listener, &cfg, offline(t).env, nil)
 	if !errors.Is(err, config.ErrUsage) {
 		t.Fatalf("it ends with %v", err)
 	}

@@ -15,6 +15,7 @@ type buffers struct {
 	decoder schema.Decoder
 	trace   schema.Trace
 	records []stream.Record
+	old     []oldLine
 	results []result
 	answer  answer
 }
@@ -67,5 +68,5 @@ func (p *bufferPool) giveBack(b *buffers) {
 func (b *buffers) clear() {
 	clear(b.records)
 	clear(b.results)
-	b.records, b.results = b.records[:0], b.results[:0]
+	b.records, b.old, b.results = b.records[:0], b.old[:0], b.results[:0]
 }

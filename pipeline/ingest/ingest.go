@@ -43,10 +43,11 @@ var (
 type upload struct {
 	*server
 	*buffers
-	grant   auth.Grant
-	lines   lines
-	unread  bool // the body may have more lines
-	suspect bool // the broker's client may still use parts of the window
+	grant     auth.Grant
+	lines     lines
+	forgotten time.Time // lines with an earlier timestamp may have copies that the broker does not recognise
+	unread    bool      // the body may have more lines
+	suspect   bool      // the broker's client may still use parts of the window
 }
 
 // postTraces stores the traces of a body and answers with the outcome of each line. The router
@@ -67,7 +68,7 @@ func (s *server) postTraces(w http.ResponseWriter, r *http.Request, grant auth.G
 	if err != nil {
 		return 0, err
 	}
-	u := upload{server: s, buffers: reused, grant: grant}
+	u := upload{server: s, buffers: reused, grant: grant, forgotten: time.Now().Add(-recognised)}
 	u.lines = lines{body: body, whole: slices.Contains(typesOfTrace, kind), window: u.windows[0]}
 	u.lines.larger = func(wait bool) ([]byte, error) {
 		next := len(u.windows)
@@ -161,6 +162,9 @@ func (u *upload) admit(line []byte) error {
 		return nil
 	}
 	u.results = append(u.results, result{line: u.lines.number, traceID: t.TraceID, warnings: u.warnings(), name: u.conflicts.name(t.AgentID, t.TraceID)})
+	if u.reader != nil && t.Timestamp.Before(u.forgotten) {
+		u.old = append(u.old, oldLine{result: len(u.results) - 1, record: len(u.records), at: t.Timestamp})
+	}
 	u.records = append(u.records, stream.Record{Agent: t.AgentID, Data: t.Raw, Digest: t.Digest})
 	return nil
 }
@@ -194,6 +198,9 @@ func (u *upload) refuse(as status, reason string, line []byte, faults ...schema.
 func (u *upload) commit(ctx context.Context) *problem.Problem {
 	var outcomes []stream.Outcome
 	var err error
+	if len(u.old) > 0 {
+		u.dropStored(ctx)
+	}
 	if len(u.records) > 0 {
 		began := time.Now()
 		// The request may end early because its body is cut off, but the lines that arrived are
@@ -226,12 +233,9 @@ func (u *upload) commit(ctx context.Context) *problem.Problem {
 			case outcomes[next].Err != nil:
 				r.status, r.faults = retry, notStored
 			case outcomes[next].Duplicate:
-				r.status = duplicate
+				u.finish(r, duplicate, u.records[next].Digest)
 			default:
-				r.status = accepted
-			}
-			if (r.status == accepted || r.status == duplicate) && u.conflicts.note(r.name, u.records[next].Digest) {
-				r.warnings = append(r.warnings, conflictWarning)
+				u.finish(r, accepted, u.records[next].Digest)
 			}
 			next++
 		}

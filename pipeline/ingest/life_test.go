@@ -220,8 +220,8 @@ func TestDrainFinishesCurrentRequests(t *testing.T) {
 
 func TestUnknownRoutes(t *testing.T) {
 	r := start(t)
-	if answer := r.send(http.MethodGet, "/v1/traces", nil); answer.code != http.StatusMethodNotAllowed {
-		t.Errorf("GET: %d", answer.code)
+	if answer := r.send(http.MethodPut, "/v1/traces", nil); answer.code != http.StatusMethodNotAllowed {
+		t.Errorf("PUT: %d", answer.code)
 	}
 	if answer := r.send(http.MethodPost, "/v2/traces", nil); answer.code != http.StatusNotFound {
 		t.Errorf("/v2: %d", answer.code)

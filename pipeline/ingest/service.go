@@ -42,26 +42,32 @@ type server struct {
 	commits   stream.CommitConfig
 	stopping  func() bool
 
+	reader      Reader // nil: there is no database
+	holder      Holder
 	traces      Publisher
 	cards       *cards.Registry
 	deadLetters *deadLetters
 }
 
 // Serve runs the stage until ctx ends and the requests in progress are answered. An unusable
-// token file, certificate or address ends it at once. An unavailable broker does not.
-func Serve(ctx context.Context, cfg *Config, env *service.Env) error {
+// token file, certificate or address ends it at once. An unavailable broker does not. reader may be
+// nil.
+func Serve(ctx context.Context, cfg *Config, env *service.Env, reader Reader) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for publishers: %w", err)
 	}
-	return ServeOn(ctx, listener, cfg, env)
+	return ServeOn(ctx, listener, cfg, env, reader)
 }
 
 // ServeOn does the same on a listener, which it closes.
-func ServeOn(ctx context.Context, listener net.Listener, cfg *Config, env *service.Env) error {
+func ServeOn(ctx context.Context, listener net.Listener, cfg *Config, env *service.Env, reader Reader) error {
 	s, err := newServer(listener.Addr(), cfg, env)
 	if err != nil {
 		return errors.Join(err, listener.Close())
+	}
+	if reader != nil {
+		s.read(reader)
 	}
 	return s.serve(ctx, listener)
 }
@@ -81,9 +87,15 @@ func newServer(address net.Addr, cfg *Config, env *service.Env) (*server, error)
 		metrics:   newMetrics(env.Metrics),
 		connect:   func(ctx context.Context) (*stream.Client, error) { return service.Broker(ctx, &cfg.Common, env) },
 	}
-	obs.Register(s.router.Mux, env.Health, env.Gatherer) // here they get answers to other methods, too
+	obs.Register(s.router, env.Health, env.Gatherer) // here they get answers to other methods, too
 	s.router.Route("POST /v1/traces", auth.TracesWrite, s.postTraces)
 	return s, nil
+}
+
+// read adds what a database adds.
+func (s *server) read(reader Reader) {
+	s.reader = reader
+	reader.AddRoutes(s.router)
 }
 
 // handler answers the requests of publishers.
@@ -145,7 +157,7 @@ func (s *server) work(ctx, work context.Context, broker *stream.Client, gate *ga
 	parts.Cards.Expose(s.env.Metrics)
 	committer := broker.NewCommitter(s.commits)
 	defer committer.Close()
-	s.traces, s.cards, s.deadLetters = committer, parts.Cards, newDeadLetters(s.env, broker, s.metrics)
+	s.holder, s.traces, s.cards, s.deadLetters = broker, committer, parts.Cards, newDeadLetters(s.env, broker, s.metrics)
 	others, err := api.Open(ctx, parts)
 	if err != nil {
 		return err

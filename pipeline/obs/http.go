@@ -18,14 +18,20 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
+// Mux receives routes: *http.ServeMux.
+type Mux interface {
+	Handle(pattern string, handler http.Handler)
+}
+
 // Register adds the operator's routes to mux: GET /healthz (200 while the process answers),
 // /readyz (200 or 503, a Readiness), /metrics (Prometheus) and /v1/limitations (AAP section
 // 10.1).
-func Register(mux *http.ServeMux, health *Health, metrics prometheus.Gatherer) {
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+func Register(mux Mux, health *Health, metrics prometheus.Gatherer) {
+	handle := func(pattern string, answer http.HandlerFunc) { mux.Handle(pattern, answer) }
+	handle("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		problem.WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+	handle("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		state, status := health.Readiness(), http.StatusOK
 		if !state.Ready {
 			status = http.StatusServiceUnavailable
@@ -33,7 +39,7 @@ func Register(mux *http.ServeMux, health *Health, metrics prometheus.Gatherer) {
 		problem.WriteJSON(w, status, state)
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /v1/limitations", func(w http.ResponseWriter, _ *http.Request) {
+	handle("GET /v1/limitations", func(w http.ResponseWriter, _ *http.Request) {
 		problem.WriteJSON(w, http.StatusOK, map[string][]string{"limitations": schema.Limitations()})
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,6 +40,7 @@ type Router struct {
 	Pace   Pace // of bodies
 	memory *memory
 	took   *prometheus.HistogramVec // seconds, by route and code
+	routes []Route
 }
 
 // Config configures a Router.
@@ -60,13 +62,19 @@ func New(cfg Config) *Router {
 	return rt
 }
 
+// Route is one route of a router.
+type Route struct {
+	Pattern string     // as http.ServeMux takes it: "GET /v1/cards/{card_id}"
+	Scope   auth.Scope // empty: no token is needed
+}
+
 // Handler answers an admitted request and returns the status code of its answer. If it returns an
 // error it has not answered: the answer is the problem that Failure makes of the error.
 type Handler func(w http.ResponseWriter, r *http.Request, grant auth.Grant) (code int, err error)
 
 // Route adds a route for tokens with a scope.
 func (rt *Router) Route(pattern string, scope auth.Scope, handle Handler) {
-	rt.Public(pattern, func(w http.ResponseWriter, r *http.Request, _ auth.Grant) (int, error) {
+	rt.add(Route{pattern, scope}, func(w http.ResponseWriter, r *http.Request, _ auth.Grant) (int, error) {
 		grant, err := rt.authorize(r, scope)
 		if err != nil {
 			return 0, err
@@ -79,16 +87,28 @@ func (rt *Router) Route(pattern string, scope auth.Scope, handle Handler) {
 }
 
 // Public adds a route that needs no token. Its handler gets the zero Grant.
-func (rt *Router) Public(pattern string, handle Handler) {
-	rt.Mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+func (rt *Router) Public(pattern string, handle Handler) { rt.add(Route{Pattern: pattern}, handle) }
+
+func (rt *Router) add(route Route, handle Handler) {
+	rt.Handle(route.Pattern, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		code, err := handle(w, r, auth.Grant{})
 		if err != nil {
-			code = rt.Failure(pattern, err).Write(w)
+			code = rt.Failure(route.Pattern, err).Write(w)
 		}
-		rt.took.WithLabelValues(pattern, strconv.Itoa(code)).Observe(time.Since(began).Seconds())
-	})
+		rt.took.WithLabelValues(route.Pattern, strconv.Itoa(code)).Observe(time.Since(began).Seconds())
+	}))
+	rt.routes[len(rt.routes)-1].Scope = route.Scope
 }
+
+// Handle adds a route that needs no token and answers by itself, such as those of package obs.
+func (rt *Router) Handle(pattern string, handler http.Handler) {
+	rt.Mux.Handle(pattern, handler)
+	rt.routes = append(rt.routes, Route{Pattern: pattern})
+}
+
+// Routes returns the routes, in the order in which they were added.
+func (rt *Router) Routes() []Route { return slices.Clone(rt.routes) }
 
 // tokenKey is the context key for the name of the request's token.
 type tokenKey struct{}

@@ -2,7 +2,8 @@
 // and api.
 //
 // It owns what these tests send and how they read an answer: headers, token files, a card, a problem.
-// It starts no service; each package's own tests do.
+// It holds every answer against the OpenAPI document (schema/openapi). It starts no service; each
+// package's own tests do.
 package requests
 
 import (
@@ -20,7 +21,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/problem"
 )
 
-// Send makes a request and reads its answer. Headers are given as "Name: value".
+// Send makes a request and reads its answer, which the OpenAPI document must describe. Headers are
+// given as "Name: value".
 func Send(t testing.TB, client *http.Client, method, url string, body io.Reader, headers ...string) (code int, header http.Header, text string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, body)
@@ -44,6 +46,7 @@ func Send(t testing.TB, client *http.Client, method, url string, body io.Reader,
 	if err != nil {
 		t.Fatal(err)
 	}
+	Describes(t, request, answer.StatusCode, answer.Header, string(read))
 	return answer.StatusCode, answer.Header, string(read)
 }
 

@@ -1,0 +1,107 @@
+package reading
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// A query that would read too many rows is refused, and says how to narrow it.
+func TestQueriesAreBoundedInRows(t *testing.T) {
+	r := start(t, func(cfg *Config) { cfg.QueryRows = 20 })
+	r.store(r.rows, trace(t, "a", "t", "s", 0, "x"))
+	many := r.rows.NewTraceBatch()
+	for i := range 30 {
+		other := trace(t, "b", fmt.Sprint("t-", i), "s", 30*3600, "x")
+		many.Add(other, store.Meta{Received: at, StreamCreated: at, Sequence: uint64(100 + i), SessionID: "s"}, verdictOn(other))
+	}
+	if err := r.rows.InsertTraces(t.Context(), many); err != nil {
+		t.Fatal(err)
+	}
+	if p := r.refused("/v1/traces", http.StatusBadRequest, "too_broad"); p.Message == "" {
+		t.Error("no message")
+	}
+	if page := r.traces("/v1/traces?agent_id=a&to=2026-11-20T13:00:00Z"); len(page.Traces) != 1 {
+		t.Errorf("one hour of one agent: %+v", page)
+	}
+}
+
+// Requests to a database that hangs end in time, only a few wait for it, and look-ups for ingest cost
+// their time once.
+func TestSlowDatabase(t *testing.T) {
+	var wire *brokertest.Wire
+	r := start(t, func(cfg *Config) {
+		wire = brokertest.NewWire(t, cfg.ClickHouse.DSN)
+		cfg.ClickHouse.DSN, cfg.QueryTime = wire.URL(), 3*time.Second
+	})
+	stored := trace(t, "a", "t", "s", 0, "x")
+	r.store(r.rows, stored)
+	times, digests := []time.Time{stored.Timestamp, at}, []schema.Digest{stored.Digest, schema.DigestOf(nil)}
+	lookUp := func() (uint64, time.Duration) {
+		began := time.Now()
+		return r.reading.Sequences(t.Context(), times, digests)[0], time.Since(began)
+	}
+	wire.Freeze()
+	if got, took := lookUp(); got != 0 || took > time.Second {
+		t.Errorf("a look-up over a new connection to a database that hangs: %d after %v", got, took)
+	}
+	if _, took := lookUp(); took > 50*time.Millisecond {
+		t.Errorf("the next look-up took %v, want none", took)
+	}
+	wire.Thaw()
+	r.reading.paused.Store(0)
+	if got, _ := lookUp(); got != 1 {
+		t.Errorf("sequence %d, want 1", got)
+	}
+	r.traces("/v1/traces")
+	wire.Freeze()
+	if got, took := lookUp(); got != 0 || took > time.Second {
+		t.Errorf("a look-up over an open connection to a database that hangs: %d after %v", got, took)
+	}
+	began := time.Now()
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	answers := map[string]int{}
+	for range 2 * atOnce {
+		group.Go(func() {
+			code, text := r.get("/v1/traces")
+			mu.Lock()
+			defer mu.Unlock()
+			if answers[text]++; code != http.StatusServiceUnavailable {
+				t.Errorf("%d %s", code, text)
+			}
+		})
+	}
+	group.Wait()
+	if took := time.Since(began); len(answers) > 2 || took > 10*time.Second {
+		t.Errorf("after %v: %v, want that some waited for the database and the others had no room", took, answers)
+	}
+	wire.Thaw()
+	r.traces("/v1/traces")
+}
+
+// A row counts as an earlier copy only for its tenant and while it is kept for another day. Of several
+// copies the newest counts: the stream is most likely to have its message.
+func TestSequences(t *testing.T) {
+	r := start(t, nil)
+	stored, foreign, ending := trace(t, "a", "t-1", "s", 0, "x"), trace(t, "a", "t-2", "s", 1, "x"), trace(t, "a", "t-3", "s", 2, "x")
+	r.store(r.rows, stored)
+	r.store(r.rows, stored)
+	r.store(r.tenant("other"), foreign)
+	r.storeFor(r.rows, ending, verdictOn(ending), time.Hour)
+	got := r.reading.Sequences(t.Context(), []time.Time{stored.Timestamp, foreign.Timestamp, ending.Timestamp}, []schema.Digest{stored.Digest, foreign.Digest, ending.Digest})
+	if got[0] != 2 || got[1] != 0 || got[2] != 0 {
+		t.Errorf("sequences %d, want 2, 0 and 0", got)
+	}
+	r.reading.lookups <- struct{}{}
+	r.reading.lookups <- struct{}{}
+	if got := r.reading.Sequences(t.Context(), []time.Time{stored.Timestamp}, []schema.Digest{stored.Digest}); got[0] != 0 {
+		t.Errorf("a third look-up at a time: %d", got)
+	}
+}
