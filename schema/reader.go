@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"unsafe"
 
@@ -58,10 +59,21 @@ func (r *reader) syntax(err error) {
 	r.err = err
 	var at *jsontext.SyntacticError
 	if errors.As(err, &at) {
-		r.faultAt(string(at.JSONPointer), "%v (byte %d)", at.Err, at.ByteOffset)
+		r.faultAt(string(at.JSONPointer), "%s", SyntaxMessage(at))
 		return
 	}
 	r.faultAt("", "%v", err)
+}
+
+// Truncated is the beginning of the message about a text that ends too early.
+const Truncated = "ends in the middle of a JSON value"
+
+// SyntaxMessage says what is wrong with a text that is no JSON, and where.
+func SyntaxMessage(err *jsontext.SyntacticError) string {
+	if errors.Is(err.Err, io.ErrUnexpectedEOF) {
+		return fmt.Sprintf("%s (byte %d)", Truncated, err.ByteOffset)
+	}
+	return fmt.Sprintf("%v (byte %d)", err.Err, err.ByteOffset)
 }
 
 // value reads the next value as raw JSON.

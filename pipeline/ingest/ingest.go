@@ -151,7 +151,7 @@ func (u *upload) admit(line []byte) error {
 			last := &u.results[len(u.results)-1]
 			last.line, last.through = first, b.through
 		case ok:
-			u.refuse(refused, refusal.Reason, line, refusal.Faults...)
+			u.refuse(refused, refusal.Reason, line, u.advise(line, refusal.Faults)...)
 		default:
 			u.refuse(refused, schema.ReasonInvalidTrace, line, schema.Fault{Message: err.Error()})
 		}
@@ -167,6 +167,18 @@ func (u *upload) admit(line []byte) error {
 	}
 	u.records = append(u.records, stream.Record{Agent: t.AgentID, Data: t.Raw, Digest: t.Digest})
 	return nil
+}
+
+// advise returns the faults of a line with what to do, where it is known what the publisher meant.
+func (u *upload) advise(line []byte, faults []schema.Fault) []schema.Fault {
+	first := &faults[0]
+	switch {
+	case strings.HasPrefix(first.Message, schema.Truncated) && !u.lines.whole:
+		first.Message = "the line " + first.Message + ": put each trace on one line (jq -c), or send one trace a request with Content-Type: application/json"
+	case first.Pointer == "" && bytes.HasPrefix(bytes.TrimLeft(line, " \t\r\n"), []byte{'['}):
+		first.Message = "this is an array: send one JSON object per line, not an array (jq -c '.[]')"
+	}
+	return faults
 }
 
 // excerptBytes is the size of the part that is kept of a record that is too large, enough to

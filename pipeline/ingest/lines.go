@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net/http"
+
+	"github.com/plumbline/plumbline/pipeline/problem"
 )
 
 // windowBytes is the size of the window through which a long body is read. It is also the maximum
@@ -40,13 +43,20 @@ type lines struct {
 	searches int // for blocks, without success
 }
 
-// next returns the next line that is not blank. The line is valid until release. Errors:
+// gzipMagic is the beginning of every gzip file.
+var gzipMagic = []byte{0x1f, 0x8b}
+
+// next returns the next line that is not blank. The line is valid until release. Errors: a problem
+// if the body is compressed and does not say so;
 // errWindowFull (call release and continue); errLineLong, with the beginning of a line that is
 // too long, valid until the next call; io.EOF at the regular end. Any other error is the body's,
 // and an unfinished line is not returned.
 func (l *lines) next() ([]byte, error) {
 	for {
 		line, err := l.cut()
+		if l.number == 1 && bytes.HasPrefix(line, gzipMagic) {
+			return nil, problem.New(http.StatusBadRequest, "encoding", "the body looks like gzip: add the header Content-Encoding: gzip")
+		}
 		if err != nil || len(bytes.TrimLeft(line, " \t\r\n")) > 0 {
 			return line, err
 		}

@@ -172,3 +172,24 @@ func TestSingleTrace(t *testing.T) {
 		t.Errorf("two records as one: %d %s", two.code, two.text)
 	}
 }
+
+// A refusal says what to do where it is clear what the publisher meant.
+func TestRefusalsSayWhatToDo(t *testing.T) {
+	r := start(t)
+	const perLine = "put each trace on one line (jq -c), or send one trace a request with Content-Type: application/json"
+	for line, want := range map[string]string{
+		"{":                                 "the line ends in the middle of a JSON value (byte 1): " + perLine,
+		`{"trace_id"`:                       "the line ends in the middle of a JSON value (byte 11): " + perLine,
+		"[" + trace("did:web:a", "1") + "]": "this is an array: send one JSON object per line, not an array (jq -c '.[]')",
+		`"text"`:                            "want an object, found a string",
+		"7":                                 "want an object, found a number",
+	} {
+		if lines := r.post(body(line)).lines(t); len(lines) != 1 || lines[0].Faults[0].Message != want {
+			t.Errorf("%s: %+v, want %s", line, lines, want)
+		}
+	}
+	whole := r.send(http.MethodPost, "/v1/traces", strings.NewReader(`{"trace_id"`), "Content-Type: application/json").lines(t)
+	if whole[0].Faults[0].Message != "ends in the middle of a JSON value (byte 11)" {
+		t.Errorf("one trace a request: %+v", whole)
+	}
+}

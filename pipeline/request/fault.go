@@ -25,7 +25,7 @@ func Unreadable(form string, err error) *problem.Problem {
 // decodingFault describes a decoding error in terms of JSON, because publishers need not know Go.
 func decodingFault(err error) schema.Fault {
 	if at, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		return schema.Fault{Pointer: string(at.JSONPointer), Message: fmt.Sprintf("%v (byte %d)", at.Err, at.ByteOffset)}
+		return schema.Fault{Pointer: string(at.JSONPointer), Message: schema.SyntaxMessage(at)}
 	}
 	at, ok := errors.AsType[*json.SemanticError](err)
 	if !ok {

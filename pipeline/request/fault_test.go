@@ -23,7 +23,7 @@ func TestDecodingFaultsUseTermsOfJSON(t *testing.T) {
 		`{"last":"yes"}`:          `"/last": want true or false, found a string`,
 		`{"at":"now"}`:            `"/at": not an RFC 3339 time`,
 		`{"agent":"a","agent":1}`: `"/agent": duplicate object member name`,
-		`{"agent"`:                `"/agent": unexpected EOF (byte 8)`,
+		`{"agent"`:                `"/agent": ends in the middle of a JSON value (byte 8)`,
 	} {
 		var into struct {
 			Agent string      `json:"agent"`
