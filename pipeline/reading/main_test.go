@@ -113,6 +113,9 @@ type tracePage struct {
 		TraceID string          `json:"trace_id"`
 		Digest  schema.Digest   `json:"digest"`
 		Altered bool            `json:"altered"`
+
+		StreamSequence uint64 `json:"stream_sequence"`
+
 		Verdict *schema.Verdict `json:"verdict"`
 	} `json:"traces"`
 	NextCursor string `json:"next_cursor"`

@@ -176,6 +176,41 @@ func TestATokenReadsItsAgentsOnly(t *testing.T) {
 	}
 }
 
+// Two tenants of one database have the same trace to the byte, and the same session. Each reads its own
+// verdicts and states, and the rows of the other take no place on its pages.
+func TestTenantsReadTheirOwnRows(t *testing.T) {
+	r := start(t, nil)
+	other := r.tenant("other")
+	same := trace(t, "a", "t", "s", 0, "x")
+	r.store(r.rows, same)
+	later := verdictOn(same, schema.ForbiddenAction)
+	later.Timestamp = later.Timestamp.Add(time.Hour)
+	r.storeFor(other, same, later, 90*24*time.Hour)
+	r.store(other, trace(t, "a", "newer", "s", 10, "x"))
+	page := r.traces("/v1/traces?limit=1")
+	if got := page.ids(t); !slices.Equal(got, []string{"t"}) || page.NextCursor != "" || len(page.Traces[0].Verdict.Violations) > 0 || page.Traces[0].StreamSequence != 1 {
+		t.Errorf("the page has %q with %+v", got, page.Traces)
+	}
+	if page := r.traces("/v1/traces?violation=any"); len(page.Traces) > 0 {
+		t.Errorf("the other tenant's violation selects %+v", page.Traces)
+	}
+	digest := r.bundle(r.rows, "a", "s", 1)
+	r.bundle(other, "a", "s", 2)
+	verdict := &schema.SessionVerdict{AgentID: "a", SessionID: "s", Part: 1, Timestamp: at, RecommendedAction: schema.Deny, Findings: []schema.SessionFinding{},
+		Metadata: schema.SessionMetadata{EngineVersion: "1", Profile: "spec"}}
+	if err := other.InsertSessionVerdicts(t.Context(), []*schema.SessionVerdict{verdict}); err != nil {
+		t.Fatal(err)
+	}
+	held := store.Session{AgentID: "a", SessionID: "s", Version: 1, Status: store.SessionHeld, FirstEvent: at, LastEvent: at, UpdatedAt: at}
+	if err := other.InsertSessions(t.Context(), []store.Session{held}); err != nil {
+		t.Fatal(err)
+	}
+	bundles := r.bundles("/v1/bundles?limit=1")
+	if len(bundles.Bundles) != 1 || bundles.NextCursor != "" || bundles.Bundles[0].SHA256 != digest || bundles.Bundles[0].Verdict != nil || bundles.Bundles[0].SessionStatus != "" {
+		t.Errorf("the bundles are %+v", bundles)
+	}
+}
+
 // Wrong parameters are refused with a pointer to each.
 func TestParametersAreChecked(t *testing.T) {
 	r := start(t, nil)
