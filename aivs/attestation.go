@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -106,15 +107,17 @@ func readEnvelope(text []byte, key ed25519.PublicKey) (payload []byte, signature
 		Payload     string           `json:"payload"`
 		Signatures  []jsontext.Value `json:"signatures"`
 	}
-	if err := readJSON(text, &e); err != nil {
+	if err := readJSON(text, &e); errors.Is(err, errType) {
+		return nil, "", &saying{saysEnvelope, err}
+	} else if err != nil {
 		return nil, "", err
 	}
 	if len(e.Signatures) > maxSignatures {
-		return nil, "", fmt.Errorf("more than %d signatures", maxSignatures)
+		return nil, "", said(saysSignatures, maxSignatures)
 	}
 	payload, ok := eitherBase64(e.Payload)
 	if !ok || e.PayloadType != payloadType {
-		return nil, "", fmt.Errorf("no %s in base64", payloadType)
+		return nil, "", said(saysEnvelope)
 	}
 	for _, entry := range e.Signatures {
 		var s struct {
@@ -126,7 +129,7 @@ func readEnvelope(text []byte, key ed25519.PublicKey) (payload []byte, signature
 			return payload, s.Sig, nil
 		}
 	}
-	return nil, "", fmt.Errorf("no signature in it is by the key in %s", keyFile)
+	return nil, "", said(saysAttestKey)
 }
 
 // standardAlphabet converts base64url characters to the standard alphabet.
@@ -142,17 +145,17 @@ func eitherBase64(text string) ([]byte, bool) {
 func (v *verification) checkAttestation() {
 	r := v.report
 	text, present := v.small[attestationFile]
-	former, attested := v.former()
+	former := v.former()
 	switch {
-	case !present && r.Opening != nil && r.Signature == SignatureValid && (!former || attested):
-		r.Fault(attestationFile, "missing, though the bundle is signed")
+	case !present && r.Opening != nil && r.Signature == SignatureValid && (!former.known || former.attested):
+		r.fault(attestationFile, said(saysAttestMissing))
 		return
 	case !present:
 		return
 	case r.Signature == SignatureInvalid || r.Signature == SignatureUnchecked:
 		return // another fault already reports this
 	case r.Signature == SignatureAbsent:
-		r.Fault(attestationFile, "the main signature is missing or wrong, so this second one cannot be trusted")
+		r.fault(attestationFile, said(saysAttestAlone))
 		return
 	}
 	key, _ := hex.DecodeString(r.PublicKey) // checkSignature wrote it as hexadecimal
@@ -165,10 +168,11 @@ func (v *verification) checkAttestation() {
 		err = v.attestedFiles(payload)
 	}
 	if err != nil {
-		r.Fault(attestationFile, "%v", err)
+		r.fault(attestationFile, err)
 		return
 	}
 	r.Attested = true
+	r.pass(saysPassAttestation)
 }
 
 // attestedForm requires the exact text that the builder writes.
@@ -185,11 +189,11 @@ func (v *verification) attestedForm(text, payload []byte, signature string) erro
 		return err
 	}
 	if !bytes.Equal(want, payload) {
-		return errors.New("the second signature does not match these files")
+		return said(saysAttestOther)
 	}
 	form, err := envelopeText(payload, r.KeyID, signature)
 	if err == nil && !bytes.Equal(form, text) {
-		err = errors.New(notOurs)
+		err = said(saysNotOurs)
 	}
 	return err
 }
@@ -202,22 +206,22 @@ func (v *verification) attestedFiles(payload []byte) error {
 		Subject []subject `json:"subject"`
 	}
 	if err := readJSON(payload, &s); err != nil {
-		return fmt.Errorf("its statement: %w", err)
+		return &saying{saysStatement, err}
 	}
 	if s.Type != statementType {
-		return fmt.Errorf("its statement is of type %.80q, want %s", s.Type, statementType)
+		return &saying{saysStatement, fmt.Errorf("it is of type %.80q, want %s", s.Type, statementType)}
 	}
 	covered := map[string]bool{}
 	for _, subject := range s.Subject {
 		name := strings.TrimPrefix(subject.Name, root)
 		if v.files[name].sha256 != subject.Digest.SHA256 || subject.Digest.SHA256 == "" || covered[name] {
-			return fmt.Errorf("%.80q is not the file that was signed for", subject.Name)
+			return said(saysSignedOther, quoted(subject.Name))
 		}
 		covered[name] = true
 	}
-	for _, name := range v.order {
+	for _, name := range slices.Sorted(slices.Values(v.order)) {
 		if name != attestationFile && !covered[name] {
-			return fmt.Errorf("%s is not signed for", name)
+			return said(saysNotSignedFor, quoted(name))
 		}
 	}
 	return nil

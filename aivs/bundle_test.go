@@ -39,7 +39,7 @@ func TestReportText(t *testing.T) {
 	if err := report.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"plumbline-1", "INTACT: this bundle is unchanged", "SKIP  who signed", "Not proven", "Verified does NOT equal safe."} {
+	for _, want := range []string{"plumbline-1", "INTACT: this bundle is unchanged", "PASS  traces: 1 lines, one for each row", "SKIP  NOT CHECKED: who signed", "Not proven:", "Verified does NOT equal safe."} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, &text)
 		}

@@ -14,66 +14,78 @@ import (
 func (v *verification) checkManifest() {
 	r := v.report
 	var m struct {
-		SessionID   *string        `json:"session_id"`
+		SessionID   jsontext.Value `json:"session_id"`
 		ActionCount jsontext.Value `json:"action_count"`
-		ChainHash   *string        `json:"chain_hash"`
+		ChainHash   jsontext.Value `json:"chain_hash"`
 		AIVSVersion jsontext.Value `json:"aivs_version"`    // the draft's; its own generator does not write it
 		Conduit     jsontext.Value `json:"conduit_version"` // that generator's
 	}
 	text, present := v.small[manifestFile]
 	if !present {
-		r.Fault(manifestFile, "missing")
+		r.fault(manifestFile, said(saysMissing))
 		return
 	}
 	if err := readJSON(text, &m); err != nil {
-		r.Fault(manifestFile, "%v", err)
+		r.fault(manifestFile, err)
 		return
 	}
 	count, err := strconv.ParseInt(string(m.ActionCount), 10, 64)
 	switch {
-	case m.SessionID == nil || m.ChainHash == nil || m.ActionCount == nil:
-		r.Fault(manifestFile, "session_id, chain_hash or action_count is missing")
-	case *m.ChainHash != r.ChainHash:
+	case absent(m.SessionID) || absent(m.ChainHash) || absent(m.ActionCount):
+		r.fault(manifestFile, said(saysNoManifest))
+	case textOf(m.ChainHash) != r.ChainHash:
 		v.changed = true
-		r.Fault(manifestFile, "chain_hash is %.80q, the log has %s", *m.ChainHash, r.ChainHash)
+		r.fault(manifestFile, said(saysChainHash, shown(m.ChainHash), r.ChainHash))
 	case err != nil || count != r.Rows:
 		v.changed = true
-		r.Fault(manifestFile, "action_count is %.40s, the log has %d rows", m.ActionCount, r.Rows)
-	case r.Rows > 0 && *m.SessionID != v.log.session:
-		r.Fault(manifestFile, "session_id is %.80q, the rows have %.80q", *m.SessionID, v.log.session)
+		r.fault(manifestFile, said(saysCount, shown(m.ActionCount), r.Rows))
+	case m.SessionID.Kind() != '"' || r.Rows > 0 && textOf(m.SessionID) != v.log.session:
+		r.fault(manifestFile, said(saysSession, shown(m.SessionID), quoted(v.log.session)))
 	case v.log.generator.gap != nil && m.AIVSVersion != nil && m.Conduit == nil:
 		r.Faults = append(r.Faults, *v.log.generator.gap)
 	}
-	if r.SessionID == "" && m.SessionID != nil {
-		r.SessionID = *m.SessionID
+	if r.SessionID == "" {
+		r.SessionID = textOf(m.SessionID)
 	}
 }
 
-// notOurs is the fault of text that has the right meaning in another form.
-const notOurs = "not written as Plumbline writes it"
+// absent reports whether a member is missing or null.
+func absent(value jsontext.Value) bool { return value == nil || value.Kind() == 'n' }
+
+// shown returns a value of a bundle in short.
+func shown(value jsontext.Value) string {
+	if value.Kind() == '"' {
+		return quoted(textOf(value))
+	}
+	return string(value[:min(len(value), 40)])
+}
 
 // checkOwn requires that every byte of a bundle of our own dialect is covered: by the rows'
 // hashes, by the seal, by the open row's list, or by equality with what the builder writes.
 func (v *verification) checkOwn(o *Opening) {
 	r := v.report
 	if v.log.sealed != r.Rows {
-		r.Fault(fmt.Sprintf("row %d", r.Rows), "the last row is not a seal: rows were removed from the end")
+		r.fault(fmt.Sprintf("row %d", r.Rows), said(saysNoSeal))
 	}
 	v.checkSmallFiles(o)
+	r.pass(saysPassContents, v.log.sealed)
 	v.checkMembers(o)
+	r.pass(saysPassMembers, len(o.Members))
 	switch { // line i of traces.jsonl and row i+1
 	case o.TraceCount != r.Rows-2:
-		r.Fault("row 1", "its trace_count is %d, there are %d rows", o.TraceCount, r.Rows-2)
+		r.fault("row 1", said(saysTraceCount, o.TraceCount, r.Rows-2))
 	case !v.log.traced:
-		r.Skip("traces: the bundle carries none")
+		r.Skip(saysNoTraces)
 	case len(r.Faults) > 0: // an earlier fault already shows what was changed
 	case v.log.badTrace > 0:
-		r.Fault(fmt.Sprintf("row %d", v.log.badTrace+1), "its trace_sha256 is not that of line %d of %s", v.log.badTrace, TracesMember)
+		r.fault(fmt.Sprintf("row %d", v.log.badTrace+1), said(saysTraceDigest, v.log.badTrace))
 	case v.log.traceLines != len(v.log.traces):
-		r.Fault(TracesMember, "%d lines for %d rows", v.log.traceLines, len(v.log.traces))
+		r.fault(TracesMember, said(saysTraceLines, v.log.traceLines, len(v.log.traces)))
+	default:
+		r.pass(saysPassTraces, v.log.traceLines)
 	}
 	header := gzipHeader
-	if former, _ := v.former(); former {
+	if v.former().formerGzip {
 		header = formerGzipHeader
 	}
 	switch {
@@ -92,54 +104,61 @@ func (v *verification) checkSmallFiles(o *Opening) {
 	r := v.report
 	manifest, err := o.manifest(r.Rows, r.ChainHash)
 	if err != nil || !bytes.Equal(manifest, v.small[manifestFile]) {
-		r.Fault(manifestFile, "changed: not what row 1 says, or "+notOurs)
+		r.fault(manifestFile, said(saysManifest))
 	}
 	wantKey, wantSignature := publicKeyFile(nil), "chain_hash:"+r.ChainHash+"\n"+noSigning
 	if r.Signature == SignatureValid {
 		public, err := hex.DecodeString(r.PublicKey)
 		if err != nil || o.KeyID != r.KeyID {
 			v.changed = true
-			r.Fault("row 1", "its key_id is not that of %s", keyFile)
+			r.fault("row 1", said(saysKeyID))
 		}
 		wantKey, wantSignature = publicKeyFile(public), "chain_hash:"+r.ChainHash+"\nsignature:"+v.signature+"\n"
 	}
 	if r.Signature == SignatureValid || r.Signature == SignatureAbsent { // otherwise a fault already names one of the two
 		if !bytes.Equal(v.small[keyFile], wantKey) {
-			r.Fault(keyFile, notOurs)
+			r.fault(keyFile, said(saysNotOurs))
 		}
 		if string(v.small[signatureName]) != wantSignature {
-			r.Fault(signatureName, notOurs)
+			r.fault(signatureName, said(saysNotOurs))
 		}
 	}
 	if previous, ok := v.small[previousFile]; string(previous) != o.PreviousBundleHash || ok != (o.PreviousBundleHash != "") {
-		r.Fault(previousFile, "changed: not what row 1 says")
+		r.fault(previousFile, said(saysNotOfRow1))
 	}
-	if former, _ := v.former(); !former && !bytes.Equal(v.small[verifierFile], verifier) {
-		r.Fault(verifierFile, "not a verify.py that this version of Plumbline writes, or an earlier one")
+	if !v.former().known && !bytes.Equal(v.small[verifierFile], verifier) {
+		r.fault(verifierFile, said(saysVerifier))
 	}
 }
 
-// formerVerifiers holds the digests of the verify.py files that earlier versions wrote, and
-// whether bundles of that version have an attestation.
-var formerVerifiers = map[string]bool{
-	"4d996b879c1509526d54c5c20f673aa2f92667d1246beea08483b96fc7d5a895": false,
-	"c8aecc44faa649ca2e4c2e40c9c7706228b9e40a257a193f1659ff85934dc233": true,
-	"ecb06a1fc35cff8d95129aa5ac0e3030c243a852b13d2a543d46a6be77c860b9": true,
-	"32bb318ac5e31230c276527dc8df32b99675e6f0d68afe887cd510da0a224bd1": true,
-	"e1fcb67bdd17e008cefd08b249748165fc96997dc2f29b800b46178c2b504476": true, // c659c41
-	"6e7ea08277825542f9976b868f018f634a06576c365d140902e8808bbeaee507": true, // f0eec29
-	"6fd59dac7c60b16854f41112f8ff2b957539f9ae0a5250e0ceede42c2dcf8cf5": true, // 3e6307d
-	"9b380f75a7748f79d09e8a99e27599353d73ca8bf3d32d67eb0c2fbdd1b0ddc6": true, // 4df8837
-	"d05dedb800fbce9bb83a7a58a64edf881978501de178716ba4080eebc63fb9e1": true, // 9aa5c60
-	"a61365f59912ae3452e3762100dd60849912cdc2d9ce68bcade8812bb1edfc6e": true, // c8f872c
+// formerVerifier describes the bundles of an earlier version by the verify.py in them.
+type formerVerifier struct {
+	known      bool
+	attested   bool // they have an attestation if they are signed
+	formerGzip bool // they begin with formerGzipHeader
 }
 
-// former reports whether verify.py is of an earlier version, and whether bundles of that version
-// have an attestation.
-func (v *verification) former() (known, attested bool) {
-	attested, known = formerVerifiers[v.files[verifierFile].sha256]
-	return known, attested
+// formerVerifiers holds the digests of the verify.py files that earlier versions wrote. verify.py
+// has the same list.
+var formerVerifiers = map[string]formerVerifier{
+	"4d996b879c1509526d54c5c20f673aa2f92667d1246beea08483b96fc7d5a895": {true, false, true},
+	"c8aecc44faa649ca2e4c2e40c9c7706228b9e40a257a193f1659ff85934dc233": {true, true, true},
+	"ecb06a1fc35cff8d95129aa5ac0e3030c243a852b13d2a543d46a6be77c860b9": {true, true, true},
+	"32bb318ac5e31230c276527dc8df32b99675e6f0d68afe887cd510da0a224bd1": {true, true, true},
+	"e1fcb67bdd17e008cefd08b249748165fc96997dc2f29b800b46178c2b504476": {true, true, true},  // c659c41
+	"6e7ea08277825542f9976b868f018f634a06576c365d140902e8808bbeaee507": {true, true, false}, // f0eec29
+	"6fd59dac7c60b16854f41112f8ff2b957539f9ae0a5250e0ceede42c2dcf8cf5": {true, true, false}, // 3e6307d
+	"9b380f75a7748f79d09e8a99e27599353d73ca8bf3d32d67eb0c2fbdd1b0ddc6": {true, true, false}, // 4df8837
+	"d05dedb800fbce9bb83a7a58a64edf881978501de178716ba4080eebc63fb9e1": {true, true, false}, // 9aa5c60
+	"a61365f59912ae3452e3762100dd60849912cdc2d9ce68bcade8812bb1edfc6e": {true, true, false}, // c8f872c
+	"57d785d53f017f8d488423ea3a49cba8f116a06c9f14b9067399e7a45b3e13e4": {true, true, false}, // 3235d25
+	"0ce8e59126fc46aa2904a82c6244f99d39b2105e3fa0341065b1bf8e36c41c3c": {true, true, false}, // a9ff21e
+	"16b7387817259f0d6480208a36fa1cd052236e7f98c23e016d92673e2e1eeed4": {true, true, false}, // 9a930e9
+	"e483f017bca5a0b0b64e66b9bb0decc9212a5e7ec3bb3cd782f5e070bfbcbc32": {true, true, false}, // 1bb89a2, 0.1.0
 }
+
+// former returns which earlier version wrote the bundle; zero if none did.
+func (v *verification) former() formerVerifier { return formerVerifiers[v.files[verifierFile].sha256] }
 
 // checkMembers requires every file that the open row lists, in the list's order after the draft's
 // files, and no other file.
@@ -156,12 +175,12 @@ func (v *verification) checkMembers(o *Opening) {
 		file, ok := v.files[m.Name]
 		switch {
 		case !ok:
-			r.Fault(m.Name, "missing, though row 1 lists it")
+			r.fault(m.Name, said(saysListed))
 		case file == fileDigest{m.Bytes, m.SHA256}:
 		case m.Name == TracesMember && v.log.badTrace > 0:
-			r.Fault(m.Name, "line %d was changed: it is not the trace that row %d records", v.log.badTrace, v.log.badTrace+1)
+			r.fault(m.Name, said(saysTraceChanged, v.log.badTrace, v.log.badTrace+1))
 		default:
-			r.Fault(m.Name, "changed: not the file that was sealed")
+			r.fault(m.Name, said(saysFileChanged))
 		}
 	}
 	if _, present := v.small[attestationFile]; present {
@@ -169,7 +188,7 @@ func (v *verification) checkMembers(o *Opening) {
 	}
 	for _, name := range v.order {
 		if !slices.Contains(want, name) {
-			r.Fault(name, "not a file of this bundle: row 1 does not list it")
+			r.fault(name, said(saysUnlisted))
 		}
 	}
 	if len(r.Faults) == 0 && !slices.Equal(v.order, want) {

@@ -51,8 +51,8 @@ func TestFaultsOfOurOwnBundles(t *testing.T) {
 		"manifest gone":          {edit(without(manifestFile)), []string{"manifest.json: missing", "manifest.json: changed"}},
 		"manifest not JSON":      {edit(inFile(manifestFile, "{", "[")), []string{"manifest.json: ", "manifest.json: changed"}},
 		"manifest edited":        {edit(inFile(manifestFile, "Plumbline", "plumbline")), []string{"manifest.json: changed: not what row 1 says"}},
-		"key file spaced":        {edit(inFile(keyFile, "# Ed", "#  Ed")), []string{"public_key.pem: " + notOurs}},
-		"signature file spaced":  {edit(inFile(signatureName, "signature:", "signature: ")), []string{"session_sig.txt: " + notOurs}},
+		"key file spaced":        {edit(inFile(keyFile, "# Ed", "#  Ed")), []string{"public_key.pem: " + saysNotOurs}},
+		"signature file spaced":  {edit(inFile(signatureName, "signature:", "signature: ")), []string{"session_sig.txt: " + saysNotOurs}},
 		"predecessor edited":     {edit(inFile(previousFile, "a", "b")), []string{"previous_bundle_hash.txt: changed: not what row 1 says"}},
 		"another verify.py":      {edit(inFile(verifierFile, "python3", "python2")), []string{"verify.py: not a verify.py that", "verify.py: changed"}},
 		"card gone":              {edit(without("cards/c1.json")), []string{"cards/c1.json: missing, though row 1 lists it"}},
@@ -75,11 +75,11 @@ func TestFaultsOfOurOwnBundles(t *testing.T) {
 			if r.ActionType == ActionOpen {
 				r.Error = "x"
 			}
-		}), []string{"row 1: " + notOurs + ", or of another session"}},
+		}), []string{"row 1: " + saysNotOurs + ", or of another session"}},
 		"empty line":       {relogged(t, inLine(2, "{", "\n{"), "\n"), []string{"row 3: an empty line stands before it"}},
-		"empty line first": {relogged(t, inLine(0, "{", "\n{"), "\n"), []string{"row 1: " + notOurs}},
-		"another space":    {relogged(t, inLine(1, `{"id"`, `{ "id"`), "\n"), []string{"row 2: " + notOurs}},
-		"no last line end": {relogged(t, func(l []string) []string { return l }, ""), []string{"row 4: " + notOurs}},
+		"empty line first": {relogged(t, inLine(0, "{", "\n{"), "\n"), []string{"row 1: " + saysNotOurs}},
+		"another space":    {relogged(t, inLine(1, `{"id"`, `{ "id"`), "\n"), []string{"row 2: " + saysNotOurs}},
+		"no last line end": {relogged(t, func(l []string) []string { return l }, ""), []string{"row 4: " + saysNotOurs}},
 		"other headers":    {withMode(t, whole, 0o600), []string{repacked + "its entries, their order or their headers"}},
 	} {
 		report := judge(t, gzipped(t, c.content), Options{})
@@ -161,15 +161,15 @@ func TestFaultsOfUnsignedBundles(t *testing.T) {
 	files := entries(t, gunzipped(t, build(t, in, nil).Bytes))
 	report := judge(t, gzipped(t, tarOfFiles(t, files...)), Options{})
 	sayFaults(t, "as it is", report)
-	if !slices.Contains(report.Skipped, "traces: the bundle carries none") {
+	if !slices.Contains(report.Skipped, saysNoTraces) {
 		t.Errorf("skipped %q", report.Skipped)
 	}
 	for name, c := range map[string]struct {
 		edit func([]Member) []Member
 		want []string
 	}{
-		"key file":       {inFile(keyFile, "No signing", "no signing"), []string{"public_key.pem: " + notOurs}},
-		"signature file": {inFile(signatureName, "# Ed", "#  Ed"), []string{"session_sig.txt: " + notOurs}},
+		"key file":       {inFile(keyFile, "No signing", "no signing"), []string{"public_key.pem: " + saysNotOurs}},
+		"signature file": {inFile(signatureName, "# Ed", "#  Ed"), []string{"session_sig.txt: " + saysNotOurs}},
 		"an empty predecessor": {func(f []Member) []Member { return append(f, Member{Name: previousFile}) },
 			[]string{"previous_bundle_hash.txt: changed", "previous_bundle_hash.txt: not a file of this bundle"}},
 	} {

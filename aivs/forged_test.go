@@ -157,13 +157,13 @@ func TestResignedLogsAreRefused(t *testing.T) {
 		want string
 	}{
 		"as it is":         {func(l []string) []string { return l }, "\n", ""},
-		"another space":    {edit(1, `{"id"`, `{ "id"`), "\n", "row 2: " + notOurs},
+		"another space":    {edit(1, `{"id"`, `{ "id"`), "\n", "row 2: " + saysNotOurs},
 		"a further member": {edit(2, `, "prev_hash"`, `, "x": 1, "prev_hash"`), "\n", "row 3: "},
-		"an escape":        {edit(2, `"aap.`, `"\u0061ap.`), "\n", "row 3: " + notOurs},
+		"an escape":        {edit(2, `"aap.`, `"\u0061ap.`), "\n", "row 3: " + saysNotOurs},
 		"carriage return":  {func(l []string) []string { l[1] += "\r"; return l }, "\n", "row 2: "},
-		"no last line end": {func(l []string) []string { return l }, "", "row 4: " + notOurs},
+		"no last line end": {func(l []string) []string { return l }, "", "row 4: " + saysNotOurs},
 		"empty line":       {edit(2, "{", "\n{"), "\n", "row 3: an empty line stands before it"},
-		"empty line first": {edit(0, "{", "\n{"), "\n", "row 1: " + notOurs},
+		"empty line first": {edit(0, "{", "\n{"), "\n", "row 1: " + saysNotOurs},
 		"after the seal":   {after, "\n", "row 5: comes after the seal"},
 		"another number":   {numbered, "\n", "row 4: missing or out of order (found number 7)"},
 	}

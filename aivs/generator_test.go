@@ -100,9 +100,9 @@ func TestGeneratorDialects(t *testing.T) {
 		"ids with gaps":     {ofGenerator, seven, DialectMonotonic, "so a gap shows nothing"},
 		"nothing but ids":   {"", seven, DialectMonotonic, "so a gap shows nothing"},
 		"version of draft":  {ofGenerator + `, "aivs_version": "1.0"`, seven, DialectMonotonic, "so a gap shows nothing"},
-		"digests":           {ofGenerator, []generatorRow{{1, "digests"}, {2, "digests"}}, DialectConduit9, "so errors are covered by nothing"},
+		"digests":           {ofGenerator, []generatorRow{{1, "digests"}, {2, "digests"}}, DialectConduit9, saysNoErrors},
 		"digests, ids":      {ofGenerator, []generatorRow{{5, "digests"}, {7, "digests"}}, DialectConduit9, "so a gap shows nothing"},
-		"digests left off":  {ofGenerator, []generatorRow{{1, "left off"}, {2, "left off"}}, DialectConduit9, "so errors are covered by nothing"},
+		"digests left off":  {ofGenerator, []generatorRow{{1, "left off"}, {2, "left off"}}, DialectConduit9, saysNoErrors},
 		"text":              {ofGenerator, []generatorRow{{1, "text"}, {2, "text"}}, DialectConduit9, "row 1, and of others like it, does not show"},
 		"across a new form": {ofGenerator, []generatorRow{{1, "seven"}, {2, "digests"}}, DialectConduit9, "rows hashed over seven fields"},
 	}
@@ -163,23 +163,23 @@ func TestGeneratorDialectsObeyTheirRules(t *testing.T) {
 // A signature over the chain covers the fields that the rows are hashed over, and the contents
 // that a seal row after all of them covers.
 func TestWhatTheRowsOfAGeneratorCover(t *testing.T) {
-	const gap = "ids: the generator counts the rows of all its sessions together, so a gap shows nothing"
+	const gap = saysNoNumbers
 	rows, most := []string{CoversRows}, []string{CoversRows, CoversInputs, CoversOutputs}
 	for name, c := range map[string]struct {
 		rows             []generatorRow
 		covered, skipped []string
 	}{
-		"no rows":    {nil, rows, []string{"contents: no seal row, so inputs, outputs and errors are covered by nothing"}},
-		"seven":      {[]generatorRow{{1, "seven"}}, rows, []string{"contents: no seal row, so inputs, outputs and errors are covered by nothing"}},
-		"seven, ids": {[]generatorRow{{2, "seven"}}, rows, []string{gap, "contents: no seal row, so inputs, outputs and errors are covered by nothing"}},
-		"digests":    {[]generatorRow{{1, "digests"}, {2, "left off"}}, most, []string{"contents: no seal row, so errors are covered by nothing"}},
+		"no rows":    {nil, rows, []string{saysNoContents}},
+		"seven":      {[]generatorRow{{1, "seven"}}, rows, []string{saysNoContents}},
+		"seven, ids": {[]generatorRow{{2, "seven"}}, rows, []string{gap, saysNoContents}},
+		"digests":    {[]generatorRow{{1, "digests"}, {2, "left off"}}, most, []string{saysNoErrors}},
 		"mixed": {[]generatorRow{{1, "seven"}, {2, "digests"}}, rows,
-			[]string{"contents: no seal row, so errors, and inputs and outputs of the rows hashed over seven fields, are covered by nothing"}},
+			[]string{saysNoneMixed}},
 		"text": {[]generatorRow{{1, "digests"}, {2, "text"}, {3, "text"}}, rows,
-			[]string{"contents: the hash of row 2, and of others like it, does not show where inputs end and outputs begin", "contents: no seal row, so errors are covered by nothing"}},
+			[]string{fmt.Sprintf(saysNoBorder, 2), saysNoErrors}},
 		"sealed":              {[]generatorRow{{1, "seven"}, {2, "seal"}}, append(most, CoversErrors), nil},
 		"sealed, ids":         {[]generatorRow{{2, "seven"}, {4, "seal"}}, append(most, CoversErrors), []string{gap}},
-		"rows after the seal": {[]generatorRow{{1, "seven"}, {2, "seal"}, {3, "seven"}}, rows, []string{"contents: inputs, outputs and errors after row 2, the last seal, are covered by nothing"}},
+		"rows after the seal": {[]generatorRow{{1, "seven"}, {2, "seal"}, {3, "seven"}}, rows, []string{fmt.Sprintf(saysNoneAfter, 2)}},
 	} {
 		check := newLogCheck(nil)
 		lines, _ := generatorLines(c.rows)

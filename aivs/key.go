@@ -72,7 +72,7 @@ func signatureFile(key ed25519.PrivateKey, chainHash string) []byte {
 func readPublicKey(text []byte) (ed25519.PublicKey, error) {
 	key, err := writtenKey(text)
 	if err == nil && SmallOrder(key) {
-		return nil, errors.New("a key of small order: it accepts signatures that nobody made")
+		return nil, said(saysSmallOrder)
 	}
 	return key, err
 }
@@ -121,7 +121,7 @@ func writtenKey(text []byte) (ed25519.PublicKey, error) {
 	}
 	for _, key := range found {
 		if !key.Equal(found[0]) {
-			return nil, errors.New("the public key was replaced: the file holds two keys that differ")
+			return nil, said(saysTwoKeys)
 		}
 	}
 	return found[0], nil
@@ -146,7 +146,7 @@ func bareKey(text []byte) (ed25519.PublicKey, error) {
 func hexKey(digits string) (ed25519.PublicKey, error) {
 	key, err := hex.DecodeString(digits)
 	if err != nil || len(key) != ed25519.PublicKeySize {
-		return nil, fmt.Errorf("%.80q is not %d hexadecimal digits", digits, 2*ed25519.PublicKeySize)
+		return nil, &saying{saysNotKey, fmt.Errorf("%.80q is not %d hexadecimal digits", digits, 2*ed25519.PublicKeySize)}
 	}
 	return key, nil
 }
@@ -165,7 +165,7 @@ func pemKey(text []byte) (ed25519.PublicKey, error) {
 	der, ok := strictBase64(compact)
 	key, isEd25519 := bytes.CutPrefix(der, []byte(spkiPrefix))
 	if !ok || !isEd25519 || len(key) != ed25519.PublicKeySize {
-		return nil, errors.New("the PEM block is not an Ed25519 SubjectPublicKeyInfo")
+		return nil, &saying{saysNotKey, errors.New("the PEM block is not an Ed25519 SubjectPublicKeyInfo")}
 	}
 	return key, nil
 }

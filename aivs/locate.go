@@ -122,35 +122,35 @@ func (p *pairing) add(trace []byte) {
 func (p *pairing) faults() (faults []Fault) {
 	next := 1 // the line after that of the previous row
 	for i := range p.rows {
-		said := ""
+		what := ""
 		switch line := p.place[i]; {
 		case line >= next:
 			next = line + 1
-			said = p.changed(p.what[i], line)
+			what = p.changed(p.what[i], line)
 		case line > 0:
-			said = fmt.Sprintf("moved: its trace is line %d of %s, before those of rows before it", line, TracesMember)
+			what = fmt.Sprintf(saysRowMoved, line)
 		case p.digests[i] == "" && isSeal(&p.rows[i]): // a seal row has no trace
 		case next < len(p.stated) && !p.stated[next]:
 			p.stated[next] = true
-			said = p.changed("inputs_json", next)
+			what = p.changed("inputs_json", next)
 			next++
 		default:
-			said = "added: no line of " + TracesMember + " is its trace"
+			what = saysRowAdded
 			if first := p.first[p.digests[i]]; p.place[first] > 0 {
-				said = fmt.Sprintf("added: it has the trace of row %d", number(first))
+				what = fmt.Sprintf(saysRowRepeated, number(first))
 			}
 		}
 		switch {
-		case said == "":
+		case what == "":
 		case len(faults) == maxLocated:
-			return append(faults, Fault{fmt.Sprintf("rows %d-%d", number(i), number(len(p.rows)-1)), "more of them differ from their traces"})
+			return append(faults, Fault{Where: fmt.Sprintf("rows %d-%d", number(i), number(len(p.rows)-1)), Message: saysMoreRows})
 		default:
-			faults = append(faults, Fault{fmt.Sprintf("row %d", number(i)), said})
+			faults = append(faults, Fault{Where: fmt.Sprintf("row %d", number(i)), Message: what})
 		}
 	}
 	for line, stated := range p.stated {
 		if !stated && len(faults) < maxLocated {
-			faults = append(faults, Fault{TracesMember, fmt.Sprintf("the row of line %d was removed", line)})
+			faults = append(faults, Fault{Where: TracesMember, Message: fmt.Sprintf(saysRowRemoved, line)})
 		}
 	}
 	return faults
@@ -164,7 +164,7 @@ func (p *pairing) changed(what string, line int) string {
 	if what == "" {
 		return ""
 	}
-	return fmt.Sprintf("changed: its %s is not that of its trace, line %d of %s", what, line, TracesMember)
+	return fmt.Sprintf(saysRowChanged, what, line)
 }
 
 // tracedAction holds the fields of a trace that its row repeats.

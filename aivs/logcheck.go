@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // logCheck reads audit_log.jsonl row by row and stops at its first fault.
@@ -47,8 +49,9 @@ type generatorLog struct {
 
 func newLogCheck(take func(*Row)) *logCheck { return &logCheck{chain: NewChain(), take: take} }
 
-func (l *logCheck) fail(format string, args ...any) {
-	l.fault = &Fault{Where: fmt.Sprintf("row %d", l.chain.Rows()+1), Message: fmt.Sprintf(format, args...)}
+func (l *logCheck) fail(why error) {
+	fault := faultOf(fmt.Sprintf("row %d", l.chain.Rows()+1), why)
+	l.fault = &fault
 }
 
 // line reads one line of the log.
@@ -58,7 +61,7 @@ func (l *logCheck) line(line []byte, ended bool) {
 	}
 	if len(bytes.Trim(line, " \t\r")) == 0 {
 		if l.blank = true; l.opening != nil {
-			l.fail("an empty line stands before it")
+			l.fail(said(saysEmptyLine))
 		}
 		return
 	}
@@ -67,22 +70,20 @@ func (l *logCheck) line(line []byte, ended bool) {
 	g.nine = g.nine || text.InputsDigest.Kind() == '"' || text.SchemaVersion != nil
 	l.text = text
 	if err != nil {
-		l.fail("%v", err)
+		l.fail(err)
 		return
 	}
 	problem := l.problem(&row)
-	if problem == "" {
+	if problem == nil {
 		problem = l.extend(&row, line, ended)
 	}
-	if problem != "" {
-		l.fail("%s", problem)
-		l.unlinked = strings.HasPrefix(problem, unlinked)
-		if l.unsealed = problem == unsealed; l.unsealed {
+	if problem != nil {
+		l.fail(problem)
+		if l.unsealed {
 			l.fault.Where = "row 1"
 			if l.chain.Rows() > 1 {
 				l.fault.Where = fmt.Sprintf("rows 1-%d", l.chain.Rows())
 			}
-			l.fault.Message = fmt.Sprintf("an input, output or error was changed after row %d sealed them", l.chain.Rows()+1)
 		}
 		return
 	}
@@ -94,7 +95,7 @@ func (l *logCheck) line(line []byte, ended bool) {
 }
 
 // problem checks the rules of every dialect (draft sections 2 and 7.1).
-func (l *logCheck) problem(row *Row) string {
+func (l *logCheck) problem(row *Row) error {
 	if l.chain.Rows() == 0 {
 		l.session = row.SessionID
 	}
@@ -102,45 +103,52 @@ func (l *logCheck) problem(row *Row) string {
 	if row.ID == number && row.ID > g.last {
 		return problem
 	}
-	gap := fmt.Sprintf("missing or out of order (found number %d)", row.ID)
-	if problem != "" || l.opening != nil || isOpening(row) || row.ID <= g.last {
+	gap := said(saysOutOfOrder, row.ID)
+	if problem != nil || l.opening != nil || isOpening(row) || row.ID <= g.last {
+		l.unlinked, l.unsealed = false, false
 		return gap
 	}
 	if g.gap == nil { // the generator's numbering has gaps, so this may be none
-		g.gap = &Fault{Where: fmt.Sprintf("row %d", number), Message: gap}
+		fault := faultOf(fmt.Sprintf("row %d", number), gap)
+		g.gap = &fault
 	}
-	return ""
+	return nil
 }
 
 // linkProblem checks a row and its link to the row before. It does not check the row's id.
-func (l *logCheck) linkProblem(row *Row) string {
+func (l *logCheck) linkProblem(row *Row) error {
 	switch {
 	case row.SessionID != l.session:
-		return "its session_id is not that of row 1"
+		return said(saysOtherOne)
 	case strings.Contains(row.SessionID+row.ActionType+row.ToolName, ":"):
-		return "a ':' in session_id, action_type or tool_name makes its hash ambiguous"
+		return said(saysColon)
 	case row.PrevHash != l.chain.prev:
-		return fmt.Sprintf(unlinked+" %d: its prev_hash is not the hash of that row", l.chain.Rows())
+		l.unlinked = true
+		return said(saysUnlinked, l.chain.Rows())
 	case row.RowHash == l.chain.hash(row):
 		l.generator.seven = true
 	case l.opening != nil, isOpening(row):
-		return "changed: its row_hash is not the hash of its fields"
+		return said(saysRehashed)
 	default:
-		if problem := l.hashProblem(row); problem != "" {
+		if problem := l.hashProblem(row); problem != nil {
 			return problem
 		}
 	}
 	if !isSeal(row) {
-		return ""
+		return nil
 	}
 	if row.ToolName != sealTool+l.chain.Content() {
-		return unsealed
+		l.unsealed = true
+		return said(saysUnsealed, l.chain.Rows()+1)
 	}
 	if l.opening == nil {
 		l.sealed = l.chain.Rows() + 1
 	}
-	return ""
+	return nil
 }
+
+// Framing reports whether the row is one of the bundle's own, which open and seal it, and no action.
+func (r *Row) Framing() bool { return isOpening(r) || isSeal(r) }
 
 // isOpening reports whether a row opens a bundle of our own dialect.
 func isOpening(row *Row) bool {
@@ -151,63 +159,57 @@ func isSeal(row *Row) bool {
 	return row.ActionType == ActionSeal && strings.HasPrefix(row.ToolName, sealTool)
 }
 
-// unsealed is the fault of a seal row whose contents differ.
-const unsealed = "an input, output or error was changed after it sealed them"
-
-// unlinked is the beginning of the fault of a row that is not linked to the row before.
-const unlinked = "does not follow row"
-
 // extend checks the additional rules of our own dialect.
-func (l *logCheck) extend(row *Row, line []byte, ended bool) string {
+func (l *logCheck) extend(row *Row, line []byte, ended bool) error {
 	if row.ID == 1 && isOpening(row) {
-		if problem := l.open(row); problem != "" {
+		if problem := l.open(row); problem != nil {
 			return problem
 		}
 	}
 	if l.opening == nil {
-		return ""
+		return nil
 	}
 	l.again = row.AppendJSON(l.again[:0])
 	switch {
 	case l.sealed != 0:
-		return "comes after the seal, which must be the last row"
+		return said(saysAfterSeal)
 	case !ended || !bytes.Equal(line, l.again):
-		return notOurs
+		return said(saysNotOurs)
 	case isSeal(row):
 		if row.InputsJSON != "{}" || row.OutputsJSON != "{}" || row.Error != "" || row.CostCents != 0 || row.Timestamp != l.exported {
-			return "a seal row has no contents, and the time of row 1"
+			return said(saysSealContent)
 		}
 		l.sealed = row.ID
 	case row.ID > 1 && l.traced:
 		var inputs struct {
-			Trace string `json:"trace_sha256"`
+			Trace jsontext.Value `json:"trace_sha256"`
 		}
 		if err := readJSON([]byte(row.InputsJSON), &inputs); err != nil {
-			return fmt.Sprintf("its inputs_json: %v", err)
+			return &saying{saysInputs, err}
 		}
-		l.traces = append(l.traces, inputs.Trace)
+		l.traces = append(l.traces, textOf(inputs.Trace))
 	}
-	return ""
+	return nil
 }
 
 // open reads the open row. Its text must be exactly what our builder writes.
-func (l *logCheck) open(row *Row) string {
+func (l *logCheck) open(row *Row) error {
 	if row.ToolName != openTool {
 		l.newer = true
-		return fmt.Sprintf("%s was made by a newer version than this verifier knows", row.ToolName)
+		return said(saysNewer, quoted(row.ToolName))
 	}
 	opening, err := parseOpening(row.InputsJSON)
 	if err != nil {
-		return fmt.Sprintf("its inputs_json: %v", err)
+		return &saying{saysNotOpening, fmt.Errorf("its inputs_json: %w", err)}
 	}
 	want, err := opening.row()
 	want.ID, want.PrevHash, want.RowHash = row.ID, row.PrevHash, row.RowHash
 	if err != nil || l.blank || want != *row {
-		return notOurs + ", or of another session"
+		return &saying{saysNotOpening, err}
 	}
 	l.opening, l.exported = opening, row.Timestamp
 	l.traced = slices.ContainsFunc(opening.Members, func(m Listed) bool { return m.Name == TracesMember })
-	return ""
+	return nil
 }
 
 // traceLine compares a line of traces.jsonl, which follows the log in the archive, with the
@@ -241,14 +243,14 @@ func (l *logCheck) dialect() string {
 
 // hashProblem checks a row hash that differs from the draft's against the hashes over nine
 // fields.
-func (l *logCheck) hashProblem(row *Row) string {
+func (l *logCheck) hashProblem(row *Row) error {
 	g, in, out := &l.generator, textOf(l.text.InputsDigest), textOf(l.text.OutputsDigest)
 	hasIn, hasOut := l.text.InputsDigest.Kind() == '"', l.text.OutputsDigest.Kind() == '"'
 	inputs, outputs := contentDigest(row.InputsJSON), contentDigest(row.OutputsJSON)
 	switch {
 	case hasIn && hasOut && row.RowHash == l.chain.hash(row, in, out):
 		if in != inputs || out != outputs {
-			return "its inputs or outputs were changed, or redacted, after their digests were made"
+			return said(saysRedigested)
 		}
 	case !hasIn && !hasOut && row.RowHash == l.chain.hash(row, inputs, outputs): // some versions of the generator omit the two digests
 	case !hasIn && !hasOut && row.RowHash == l.chain.hash(row, row.InputsJSON, row.OutputsJSON):
@@ -256,10 +258,10 @@ func (l *logCheck) hashProblem(row *Row) string {
 			g.joined = l.chain.Rows() + 1
 		}
 	default:
-		return "changed: its row_hash is not the hash of its fields"
+		return said(saysRehashed)
 	}
 	g.nine = true
-	return ""
+	return nil
 }
 
 // contentDigest returns the digest of a text as the generator computes it: "" for no text.
@@ -286,21 +288,21 @@ func (l *logCheck) covered() []string {
 func (l *logCheck) uncovered() (skips []string) {
 	g := &l.generator
 	if g.gap != nil {
-		skips = append(skips, "ids: the generator counts the rows of all its sessions together, so a gap shows nothing")
+		skips = append(skips, saysNoNumbers)
 	}
 	if g.joined > 0 {
-		skips = append(skips, fmt.Sprintf("contents: the hash of row %d, and of others like it, does not show where inputs end and outputs begin", g.joined))
+		skips = append(skips, fmt.Sprintf(saysNoBorder, g.joined))
 	}
 	switch {
 	case l.sealed == l.chain.Rows() && l.sealed > 0:
 	case l.sealed > 0:
-		skips = append(skips, fmt.Sprintf("contents: inputs, outputs and errors after row %d, the last seal, are covered by nothing", l.sealed))
+		skips = append(skips, fmt.Sprintf(saysNoneAfter, l.sealed))
 	case g.nine && g.seven:
-		skips = append(skips, "contents: no seal row, so errors, and inputs and outputs of the rows hashed over seven fields, are covered by nothing")
+		skips = append(skips, saysNoneMixed)
 	case g.nine:
-		skips = append(skips, "contents: no seal row, so errors are covered by nothing")
+		skips = append(skips, saysNoErrors)
 	default:
-		skips = append(skips, "contents: no seal row, so inputs, outputs and errors are covered by nothing")
+		skips = append(skips, saysNoContents)
 	}
 	return skips
 }

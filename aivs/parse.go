@@ -48,10 +48,10 @@ func parseRow(line []byte) (row Row, text rowText, err error) {
 		return row, text, err
 	}
 	if jsontext.Value(line).Kind() != '{' {
-		return row, text, errors.New("not a JSON object")
+		return row, text, notObject(line)
 	}
 	if err := json.Unmarshal(line, &text); err != nil { // duplicate members, and text after the object, too
-		return row, text, err
+		return row, text, &saying{saysNotJSON, err}
 	}
 	for _, m := range [...]struct {
 		name  string
@@ -64,7 +64,7 @@ func parseRow(line []byte) (row Row, text rowText, err error) {
 		{"timestamp", text.Timestamp, &row.Timestamp}, {"prev_hash", text.PrevHash, &row.PrevHash}, {"row_hash", text.RowHash, &row.RowHash},
 	} {
 		if m.value == nil {
-			return row, text, fmt.Errorf("member %s is missing", m.name)
+			return row, text, said(saysMember, m.name)
 		}
 		switch into := m.into.(type) {
 		case *string:
@@ -75,7 +75,7 @@ func parseRow(line []byte) (row Row, text rowText, err error) {
 			*into, err = floatOf(m.value)
 		}
 		if err != nil {
-			return row, text, fmt.Errorf("member %s: %w", m.name, err)
+			return row, text, &saying{fmt.Sprintf(saysMember, m.name), err}
 		}
 	}
 	return row, text, nil
@@ -119,13 +119,33 @@ func floatOf(value jsontext.Value) (float64, error) {
 // of its own. A bundle that some reader cannot parse must not be reported as intact by another.
 const maxDepth = 500
 
-// readJSON decodes strict JSON text that is not nested deeper than maxDepth. It ignores members
-// that into does not name.
+// readJSON decodes an object of strict JSON text that is not nested deeper than maxDepth. It
+// ignores members that into does not name. For a member of another type the error wraps errType.
 func readJSON(text []byte, into any) error {
 	if err := checkDepth(text); err != nil {
 		return err
 	}
-	return inWords(json.Unmarshal(text, into))
+	err := json.Unmarshal(text, into)
+	switch {
+	case jsontext.Value(text).Kind() != '{':
+		return notObject(text)
+	case err == nil:
+		return nil
+	case !jsontext.Value(text).IsValid():
+		return &saying{saysNotJSON, err}
+	}
+	return fmt.Errorf("%w: %w", errType, inWords(err))
+}
+
+// errType is the error of JSON text with a member of another type than the one wanted.
+var errType = errors.New("a member has another type")
+
+// notObject returns the error of a text that is not a JSON object.
+func notObject(text []byte) error {
+	if err := json.Unmarshal(text, new(jsontext.Value)); err != nil {
+		return &saying{saysNotJSON, err}
+	}
+	return said(saysNotObject)
 }
 
 // inWords returns an error about JSON text of the wrong form without the names of Go types.
@@ -158,7 +178,7 @@ func checkDepth(text []byte) error {
 		case quoted:
 		case c == '{', c == '[':
 			if depth++; depth > maxDepth {
-				return fmt.Errorf("nested deeper than %d levels", maxDepth)
+				return said(saysTooDeep, maxDepth)
 			}
 		case c == '}', c == ']':
 			depth--
@@ -176,7 +196,7 @@ func eachLine(r io.Reader, limit int, take func(line []byte, ended bool)) error 
 		part, err := buffered.ReadSlice('\n')
 		line = append(line, part...)
 		if len(line) > limit {
-			return fmt.Errorf("a line is longer than %d bytes", limit)
+			return said(saysLongLine, limit)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue

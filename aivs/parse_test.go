@@ -1,6 +1,7 @@
 package aivs
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -12,7 +13,7 @@ func TestMissingMemberIsNamed(t *testing.T) {
 		"cost_cents", "error", "timestamp", "prev_hash", "row_hash"} {
 		line := strings.Replace(whole, `"`+name+`"`, `"x_`+name+`"`, 1)
 		for _, line := range []string{line, strings.TrimSuffix(line, "}") + `, "further": {"` + name + `": 1}}`} {
-			if _, err := ParseRow([]byte(line)); err == nil || err.Error() != "member "+name+" is missing" {
+			if _, err := ParseRow([]byte(line)); err == nil || err.Error() != fmt.Sprintf(saysMember, name) {
 				t.Errorf("%s: %v", line, err)
 			}
 		}

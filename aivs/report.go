@@ -44,9 +44,13 @@ const (
 
 // Fault is one defect of a bundle.
 type Fault struct {
-	Where   string `json:"where"` // "archive", a file's name, "row N", or "rows 1-N" where the row is not known
-	Message string `json:"message"`
+	Where   string `json:"where"`            // "archive", a file's name, "row N", or "rows 1-N" where the row is not known
+	Message string `json:"message"`          // one of the sentences of says.go, where verify.py can find the same fault
+	Detail  string `json:"detail,omitempty"` // more about it, in the words of this reader alone
 }
+
+// Line returns the fault on one line of ASCII, as verify.py prints it.
+func (f *Fault) Line() string { return onOneLine(f.Where + ": " + f.Message) }
 
 // Anchor is a file next to the bundle and what it shows about the bundle (package aivs/anchor).
 type Anchor struct {
@@ -60,6 +64,7 @@ type Report struct {
 	Intact    bool     `json:"intact"`
 	Dialect   string   `json:"dialect"`
 	Faults    []Fault  `json:"faults"`
+	Passed    []string `json:"passed"`  // the checks of an intact bundle, with their results
 	Skipped   []string `json:"skipped"` // what was not checked, or is not covered
 	SHA256    string   `json:"sha256"`  // of the .tar.gz
 	TarSHA256 string   `json:"tar_sha256"`
@@ -88,29 +93,34 @@ type Report struct {
 // Unreadable returns the report on a bundle that could not be read.
 func Unreadable(err error) *Report {
 	r := newReport()
-	r.Fault(archivePlace, "%v", err)
+	r.fault(archivePlace, err)
 	return r
 }
 
 func newReport() *Report {
 	return &Report{Dialect: DialectUnknown, Signature: SignatureUnchecked, NotProven: NotProven(),
-		Faults: []Fault{}, Skipped: []string{}, Covered: []string{}}
+		Faults: []Fault{}, Passed: []string{}, Skipped: []string{}, Covered: []string{}}
 }
 
 // NotProven returns what no verification of a bundle shows (draft section 8.2), and the limits of
 // the records themselves (AAP section 10.1).
 func NotProven() []string {
-	return append([]string{
-		"Truthfulness: what the rows say need not have happened, and an action that was never recorded leaves no trace.",
-		"Time: every time is the sender's own.",
-		"Key: the bundle names the key that signed it; whose key that is must be known from elsewhere.",
-	}, schema.Limitations()...)
+	return append([]string{saysNotTruth, saysNotTime, saysNotOwner}, schema.Limitations()...)
 }
 
 // Fault adds a defect of the bundle or of a file next to it.
 func (r *Report) Fault(where, format string, args ...any) {
-	r.Faults = append(r.Faults, Fault{Where: where, Message: fmt.Sprintf(format, args...)})
-	r.Intact, r.Covered, r.Verdict = false, []string{}, nil
+	r.fault(where, fmt.Errorf(format, args...))
+}
+
+func (r *Report) fault(where string, why error) {
+	r.Faults = append(r.Faults, faultOf(where, why))
+	r.Intact, r.Passed, r.Covered, r.Verdict = false, []string{}, []string{}, nil
+}
+
+// pass adds a check whose result is good.
+func (r *Report) pass(sentence string, args ...any) {
+	r.Passed = append(r.Passed, fmt.Sprintf(sentence, args...))
 }
 
 // Skip adds a check that could not be done.
@@ -125,16 +135,22 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, " %s (key id %s, pinned: %t)", r.PublicKey, r.KeyID, r.KeyPinned)
 	}
 	b.WriteByte('\n')
-	for _, f := range r.Faults {
-		fmt.Fprintf(&b, "FAIL  %q: %s\n", f.Where, f.Message)
+	for _, s := range r.Passed {
+		fmt.Fprintf(&b, "PASS  %s\n", onOneLine(s))
 	}
 	for _, a := range r.Anchors {
-		fmt.Fprintf(&b, "PASS  %q: %s\n", a.File, a.Says)
+		fmt.Fprintf(&b, "PASS  %s\n", onOneLine(a.File+": "+a.Says))
+	}
+	for _, f := range r.Faults {
+		fmt.Fprintf(&b, "FAIL  %s\n", f.Line())
+		if f.Detail != "" {
+			fmt.Fprintf(&b, "      %s\n", onOneLine(f.Detail))
+		}
 	}
 	for _, s := range r.Skipped {
-		fmt.Fprintf(&b, "SKIP  %s\n", s)
+		fmt.Fprintf(&b, saysSkip+"\n", onOneLine(s))
 	}
-	fmt.Fprintf(&b, "\n%s\n%s\n\nNot proven:\n", r.Conclusion(), r.VerdictText())
+	fmt.Fprintf(&b, "\n%s\n%s\n\n%s\n", r.Conclusion(), r.VerdictText(), saysNotProven)
 	for _, s := range r.NotProven {
 		fmt.Fprintf(&b, "  %s\n", s)
 	}
@@ -156,37 +172,40 @@ func (r *Report) SignatureText() string {
 // Conclusion returns one sentence about the bundle: whether it is intact and, where the signature
 // does not cover all of it, what it does cover. verify.py has the same sentences.
 func (r *Report) Conclusion() string {
-	const aboutAgent = "It says nothing about whether the agent behaved well."
 	signed := r.Signature == SignatureValid
 	switch {
 	case !r.Intact:
-		return "NOT INTACT: do not rely on this bundle."
+		return saysNotIntact
 	case !signed:
-		return "INTACT, NOT SIGNED: this bundle agrees with itself, but anyone can have made or changed it. " + aboutAgent
-	case slices.Contains(r.Covered, CoversFiles) && slices.Contains(r.Covered, CoversErrors):
-		return "INTACT: this bundle is unchanged since it was signed. " + aboutAgent
+		return saysSelfIntact + " " + saysAboutAgent
+	case r.CoversAll():
+		return saysIntact + " " + saysAboutAgent
 	}
 	names := map[string]string{
-		CoversRows:   "session, action, tool, cost, time and order of the rows",
-		CoversInputs: "their inputs", CoversOutputs: "their outputs", CoversErrors: "their errors", CoversFiles: "the other files",
+		CoversRows: saysRows, CoversInputs: saysInputsToo, CoversOutputs: saysOutputsToo, CoversErrors: saysErrorsToo, CoversFiles: saysFilesToo,
 	}
 	var covered []string
 	for _, c := range r.Covered {
 		covered = append(covered, names[c])
 	}
-	return "INTACT IN PART: the signature covers " + strings.Join(covered, ", ") + "; nothing else in this bundle is protected. " + aboutAgent
+	return fmt.Sprintf(saysPartIntact, strings.Join(covered, ", ")) + " " + saysAboutAgent
+}
+
+// CoversAll reports whether the bundle is intact and its signature covers every byte of it.
+func (r *Report) CoversAll() bool {
+	return r.Signature == SignatureValid && slices.Contains(r.Covered, CoversFiles) && slices.Contains(r.Covered, CoversErrors)
 }
 
 // VerdictText returns the sentence about the agent.
 func (r *Report) VerdictText() string {
 	switch {
 	case !r.Intact:
-		return "Verdict recorded inside: not read, since the bundle is not intact."
+		return saysVerdictless
 	case r.Verdict == nil:
-		return "Verdict recorded inside: none."
+		return saysNoVerdict
 	}
 	v := r.Verdict
-	return fmt.Sprintf("Verdict recorded inside: %s (%s, %s).", strings.ToUpper(string(v.RecommendedAction)),
+	return fmt.Sprintf(saysVerdict, strings.ToUpper(string(v.RecommendedAction)),
 		counted(v.Violations, "violation"), counted(v.Findings, "finding"))
 }
 

@@ -35,12 +35,13 @@ func TestFaultsOfFilesNextToTheBundle(t *testing.T) {
 // The text for people has a line for each fact, and quotes text from the bundle.
 func TestReportLines(t *testing.T) {
 	report := &Report{Dialect: DialectDraft, SessionID: "s\x1b[2J", Rows: 3, ChainHash: "c0", Signature: SignatureAbsent,
-		Faults:    []Fault{{"row 2", "changed"}, {"x\x1b", "not a file"}},
+		Passed:    []string{"files: \x1b"},
+		Faults:    []Fault{{"row 2", "changed", ""}, {"x\x1b", "not a file", "é"}},
 		Anchors:   []Anchor{{"b.tsr\n", "stamped"}},
-		Skipped:   []string{"who signed: not checked"},
+		Skipped:   []string{"who signed."},
 		NotProven: []string{"Time", "Key"}}
 	const facts = "dialect    aivs-00\n" + `session    "s\x1b[2J"` + "\nrows       3\nchain hash c0\n"
-	const rest = `FAIL  "row 2": changed` + "\n" + `FAIL  "x\x1b": not a file` + "\n" + `PASS  "b.tsr\n": stamped` + "\nSKIP  who signed: not checked\n\n"
+	const rest = `PASS  files: \u001b` + "\n" + `PASS  b.tsr\n: stamped` + "\n" + "FAIL  row 2: changed\n" + `FAIL  x\u001b: not a file` + "\n      \\u00e9\nSKIP  NOT CHECKED: who signed.\n\n"
 	const end = "NOT INTACT: do not rely on this bundle.\nVerdict recorded inside: not read, since the bundle is not intact.\n\nNot proven:\n  Time\n  Key\n"
 	saysText(t, report, facts+"signature  absent\n"+rest+end)
 	report.Signature, report.PublicKey, report.KeyID, report.KeyPinned = SignatureInvalid, "ab12", "cd34", true

@@ -41,7 +41,11 @@ func (v *verification) untar(r io.Reader) bool {
 			err = v.entry(h, in, out)
 		}
 		if err != nil {
-			v.report.Fault(archivePlace, "%v", err)
+			place := archivePlace
+			if placed, ok := errors.AsType[*faultIn](err); ok {
+				place = placed.name
+			}
+			v.report.fault(place, err)
 			return false
 		}
 	}
@@ -54,6 +58,14 @@ func (v *verification) untar(r io.Reader) bool {
 	v.canonical = bytes.Equal(digest, out.close())
 	return true
 }
+
+// faultIn is a fault in a file of the archive.
+type faultIn struct {
+	name string
+	error
+}
+
+func (f *faultIn) Unwrap() error { return f.error }
 
 // rewriter writes entries as our own writer does, as far as possible.
 type rewriter struct {
@@ -125,7 +137,7 @@ func onlyZeros(r io.Reader) error {
 // entry reads one entry of the archive to its end.
 func (v *verification) entry(h *tar.Header, in io.Reader, out *rewriter) error {
 	if v.entries++; v.entries > v.limits.members {
-		return fmt.Errorf("more than %d entries", v.limits.members)
+		return said(saysTooMany, v.limits.members)
 	}
 	name, err := safeName(h)
 	if err != nil || name == "" {
@@ -136,7 +148,7 @@ func (v *verification) entry(h *tar.Header, in io.Reader, out *rewriter) error {
 	}
 	lower := strings.ToLower(name) // some file systems fold case
 	if v.seen[lower] {
-		return fmt.Errorf("%q is in the archive twice", name)
+		return &saying{saysNamesTwice, fmt.Errorf("%q", name)}
 	}
 	v.seen[lower] = true
 	v.order = append(v.order, name)
@@ -144,6 +156,11 @@ func (v *verification) entry(h *tar.Header, in io.Reader, out *rewriter) error {
 
 	digest := sha256.New()
 	r := io.TeeReader(io.TeeReader(in, out), digest)
+	if v.options.File != nil {
+		if w := v.options.File(name); w != nil {
+			r = io.TeeReader(r, w)
+		}
+	}
 	small := int64(v.limits.smallKiB) << 10
 	if name == attestationFile { // it has a line for each file
 		small += int64(v.limits.members) * (maxName + subjectFrame)
@@ -155,7 +172,7 @@ func (v *verification) entry(h *tar.Header, in io.Reader, out *rewriter) error {
 	case name == TracesMember && v.log != nil && v.log.traced:
 		err = v.eachLine(name, r, v.log.traceLine)
 	case slices.Contains(draftFiles, name) && h.Size > small:
-		err = fmt.Errorf("%s: %d bytes, more than %d", name, h.Size, small)
+		err = &faultIn{name, said(saysTooLarge, small)}
 	case slices.Contains(draftFiles, name):
 		v.small[name], err = io.ReadAll(r)
 	case name == SessionMember && v.own() && h.Size <= small:
@@ -175,7 +192,7 @@ const subjectFrame = 256
 
 func (v *verification) eachLine(name string, r io.Reader, take func(line []byte, ended bool)) error {
 	if err := eachLine(r, v.limits.line, take); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return &faultIn{name, err}
 	}
 	return nil
 }
@@ -199,7 +216,7 @@ func safeName(h *tar.Header) (string, error) {
 		sparse = sparse || strings.HasPrefix(record, "GNU.sparse.")
 	}
 	if (h.Typeflag != tar.TypeReg && !directory) || sparse {
-		return "", fmt.Errorf("%q: is neither a plain file nor a directory", h.Name)
+		return "", &faultIn{strings.TrimPrefix(name, root), said(saysNotPlain)}
 	}
 	below, ok := strings.CutPrefix(name, root)
 	clean := path.Clean("/" + below)[1:]

@@ -27,6 +27,11 @@ type Options struct {
 	Signer           Signer              // where set, it decides which key may have signed, instead of Keys
 	Row              func(*Row)          // where set, called in order with each row that passes the checks, while the bundle is read
 
+	// File, where set, is called with the name of each file below session_proof/ while the bundle is
+	// read. The content is written to the writer that it returns, if there is one, before anything is
+	// known about it. The writer must not fail.
+	File func(name string) io.Writer
+
 	limits limits // zero fields: defaultLimits; only tests set it
 }
 
@@ -169,7 +174,9 @@ func (v *verification) conclude() *Report {
 	if len(r.Faults) == 0 {
 		v.crossCheck()
 	}
-	r.Intact = len(r.Faults) == 0
+	if r.Intact = len(r.Faults) == 0; !r.Intact {
+		r.Passed = []string{}
+	}
 	if r.Intact && v.log.opening != nil && v.verdict != nil {
 		r.Verdict = parseVerdict(v.verdict)
 	}
@@ -179,7 +186,7 @@ func (v *verification) conclude() *Report {
 func (v *verification) crossCheck() {
 	r := v.report
 	if v.log == nil {
-		r.Fault(logFile, "missing")
+		r.fault(logFile, said(saysMissing))
 		return
 	}
 	r.Rows, r.SessionID, r.ChainHash = v.log.chain.Rows(), v.log.session, v.log.chain.Hash()
@@ -192,7 +199,11 @@ func (v *verification) crossCheck() {
 		r.Faults = append(r.Faults, *fault)
 		return
 	}
+	r.pass(saysPassChain, r.Rows)
 	v.checkManifest()
+	if len(r.Faults) == 0 {
+		r.pass(saysPassManifest)
+	}
 	v.checkSignature()
 	if r.Opening != nil {
 		r.PreviousBundleHash = r.Opening.PreviousBundleHash
@@ -201,7 +212,7 @@ func (v *verification) crossCheck() {
 		if digest := string(bytes.Trim(text, " \t\r\n")); hexDigest.MatchString(digest) {
 			r.PreviousBundleHash = digest
 		} else {
-			r.Fault(previousFile, "not a SHA-256 in 64 lower-case hexadecimal digits")
+			r.fault(previousFile, said(saysNotSHA256))
 		}
 	}
 	v.checkAttestation()
@@ -213,7 +224,7 @@ func (v *verification) crossCheck() {
 		for _, what := range v.log.uncovered() {
 			r.Skip(what)
 		}
-		r.Skip("files: no open row and no attestation, so files other than the log are covered by nothing")
+		r.Skip(saysNoFiles)
 	}
 	if r.Signature == SignatureValid && len(r.Faults) == 0 {
 		r.Covered = covered
@@ -228,43 +239,48 @@ func (v *verification) checkSignature() {
 	v.signature = signed
 	switch {
 	case err != nil:
-		r.Fault(signatureName, "%v", err)
+		r.fault(signatureName, err)
 		return
 	case chainHash != "" && chainHash != r.ChainHash:
 		v.changed = true
-		r.Fault(signatureName, "the log was changed after it was signed: its chain hash is not the one written here")
+		r.fault(signatureName, said(saysLogChanged))
 		return
 	case signed == "" && (options.RequireSignature || options.Signer != nil || len(options.Keys) > 0 || r.Opening != nil && r.Opening.KeyID != ""):
 		r.Signature, v.changed = SignatureAbsent, true
-		r.Fault(signatureName, "there is no signature, and one is required")
+		r.fault(signatureName, said(saysUnsigned))
 		return
 	case signed == "":
 		r.Signature = SignatureAbsent
-		r.Skip("signature: the bundle is not signed; anyone can have made it")
+		r.Skip(saysNoSignature)
 		return
 	}
 
 	r.Signature = SignatureInvalid
-	key, err := readPublicKey(v.small[keyFile])
-	if err == nil && key == nil {
-		err = errors.New("there is a signature but no key")
+	text, present := v.small[keyFile]
+	key, err := readPublicKey(text)
+	switch {
+	case !present:
+		err = said(saysMissing)
+	case err == nil && key == nil:
+		err = said(saysNoKey)
 	}
 	if err != nil {
-		r.Fault(keyFile, "%v", err)
+		r.fault(keyFile, err)
 		return
 	}
 	r.PublicKey, r.KeyID = hex.EncodeToString(key), KeyID(key)
 	signature, ok := strictBase64(signed)
 	if !ok || len(signature) != ed25519.SignatureSize {
-		r.Fault(signatureName, "the signature is not the base64 of 64 bytes")
+		r.fault(signatureName, said(saysNotBase64))
 		return
 	}
 	if !ed25519.Verify(key, []byte(r.ChainHash), signature) {
 		v.changed = true
-		r.Fault(signatureName, "the signature is wrong: it is not by the key in %s over this log", keyFile)
+		r.fault(signatureName, said(saysWrong))
 		return
 	}
 	r.Signature, r.SignatureBytes = SignatureValid, signature
+	r.pass(saysPassSignature, r.PublicKey)
 	var m struct {
 		ExportedAt schema.Time `json:"exported_at"`
 	}
@@ -283,12 +299,15 @@ func (v *verification) checkSignature() {
 		}
 		r.KeyPinned = true
 	case len(options.Keys) == 0:
-		r.Skip("who signed: not checked. Get the operator's public key by another way and run again with --key")
+		r.Skip(saysNoSigner)
 	case slices.ContainsFunc(options.Keys, func(pinned ed25519.PublicKey) bool { return pinned.Equal(key) }):
 		r.KeyPinned = true
 	default:
 		v.changed = true
-		r.Fault(keyFile, "signed by %s, which is not one of the required keys", r.PublicKey)
+		r.fault(keyFile, said(saysStranger, r.PublicKey))
+	}
+	if r.KeyPinned {
+		r.pass(saysPassSigner)
 	}
 }
 
@@ -302,14 +321,14 @@ func signatureLines(text []byte) (chainHash, signature string, err error) {
 			continue
 		}
 		if _, twice := seen[name]; twice {
-			return "", "", fmt.Errorf("two lines %.40q", name)
+			return "", "", said(saysTwoLines, quoted(name))
 		}
 		seen[name] = strings.Trim(value, " \t\r")
 	}
 	chainHash, hashed := seen["chain_hash"]
 	signature, signed := seen["signature"]
 	if signed && signature == "" || (signed || hashed) && chainHash == "" {
-		return "", "", errors.New("the signature or the chain_hash it is over is empty")
+		return "", "", said(saysEmptySigned)
 	}
 	return chainHash, signature, nil
 }

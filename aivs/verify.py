@@ -16,6 +16,134 @@ import json
 import sys
 from pathlib import Path
 
+# ---- the sentences
+
+
+class Says:
+    """The sentences of a verification: those of `plumbline bundle verify`, word for word."""
+
+    # What was checked and is right.
+    PASS_CHAIN = "hash chain: %d rows, each linked to the one before"
+    PASS_MANIFEST = "manifest: chain hash, count and session agree with the log"
+    PASS_SIGNATURE = "signature: Ed25519, by %s"
+    PASS_SIGNER = "who signed: the key is one that was given with --key, or that it leads to"
+    PASS_ATTESTATION = "second signature: every file is signed for by the same key"
+    PASS_CONTENTS = "contents: inputs, outputs and errors are sealed by row %d"
+    PASS_MEMBERS = "files: %d files are those that row 1 lists"
+    PASS_TRACES = "traces: %d lines, one for each row"
+
+    # What could not be checked. SKIP is the draft's word (section 7.2).
+    SKIP = "SKIP  NOT CHECKED: %s"
+    NO_SIGNER = "who signed. Get the operator's public key by another way and run again with --key."
+    NO_SIGNATURE = "the signature. The bundle is not signed: anyone can have made it."
+    NO_TRACES = "the traces. The bundle carries none."
+    NO_FILES = "files other than the log. There is no open row and no second signature, so nothing covers them."
+    NO_NUMBERS = "missing rows. The generator counts the rows of all its sessions together, so a gap shows nothing."
+    NO_BORDER = "where inputs end and outputs begin. The hash of row %d, and of others like it, does not show it."
+    NONE_AFTER = "inputs, outputs and errors after row %d, the last seal. Nothing covers them."
+    NONE_MIXED = "errors, and inputs and outputs of the rows hashed over seven fields. There is no seal row, so nothing covers them."
+    NO_ERRORS = "errors. There is no seal row, so nothing covers them."
+    NO_CONTENTS = "inputs, outputs and errors. There is no seal row, so nothing covers them."
+
+    # Faults of any text.
+    MISSING = "missing"
+    NOT_PLAIN = "not a plain file"
+    TOO_LARGE = "more than %d bytes"
+    LONG_LINE = "a line is longer than %d bytes"
+    NOT_JSON = "not strict JSON"
+    NOT_OBJECT = "not a JSON object"
+    TOO_DEEP = "not strict JSON: nested deeper than %d levels"
+    NOT_OURS = "not written as Plumbline writes it"
+    NOT_SHA256 = "not a SHA-256 in 64 lower-case hexadecimal digits"
+    NOT_OF_ROW1 = "changed: not what row 1 says"
+    TOO_MANY = "more than %d files"
+    NAMES_TWICE = "two files have the same name, or differ only in case"
+
+    # Faults of a row.
+    MEMBER = "member %s is missing, of the wrong type or out of range"
+    EMPTY_LINE = "an empty line stands before it"
+    OTHER_ONE = "its session_id is not that of row 1"
+    COLON = "a ':' in session_id, action_type or tool_name makes its hash ambiguous"
+    UNLINKED = "does not follow row %d: its prev_hash is not the hash of that row"
+    REHASHED = "changed: its row_hash is not the hash of its fields"
+    REDIGESTED = "its inputs or outputs were changed, or redacted, after their digests were made"
+    OUT_OF_ORDER = "missing or out of order (found number %d)"
+    UNSEALED = "an input, output or error was changed after row %d sealed them"
+    AFTER_SEAL = "comes after the seal, which must be the last row"
+    SEAL_CONTENT = "a seal row has no contents, and the time of row 1"
+    NO_SEAL = "the last row is not a seal: rows were removed from the end"
+    INPUTS = "its inputs_json is not a JSON object"
+    NEWER = "%s was made by a newer version than this verifier knows"
+    NOT_OPENING = "not written as Plumbline writes it, or of another session"
+    KEY_ID = "its key_id is not that of public_key.pem"
+    TRACE_COUNT = "its trace_count is %d, there are %d rows"
+    TRACE_DIGEST = "its trace_sha256 is not that of line %d of traces.jsonl"
+
+    # Rows compared with their traces.
+    ROW_CHANGED = "changed: its %s is not that of its trace, line %d of traces.jsonl"
+    ROW_MOVED = "moved: its trace is line %d of traces.jsonl, before those of rows before it"
+    ROW_REPEATED = "added: it has the trace of row %d"
+    ROW_ADDED = "added: no line of traces.jsonl is its trace"
+    ROW_REMOVED = "the row of line %d was removed"
+    MORE_ROWS = "more of them differ from their traces"
+
+    # Faults of a file.
+    LISTED = "missing, though row 1 lists it"
+    UNLISTED = "not a file of this bundle: row 1 does not list it"
+    FILE_CHANGED = "changed: not the file that was sealed"
+    TRACE_CHANGED = "line %d was changed: it is not the trace that row %d records"
+    TRACE_LINES = "%d lines for %d rows"
+    VERIFIER = "not a verify.py that this version of Plumbline writes, or an earlier one"
+    MANIFEST = "changed: not what row 1 says, or not written as Plumbline writes it"
+    NO_MANIFEST = "session_id, chain_hash or action_count is missing"
+    CHAIN_HASH = "chain_hash is %s, the log has %s"
+    COUNT = "action_count is %s, the log has %d rows"
+    SESSION = "session_id is %s, the rows have %s"
+
+    # Faults of the key and of the signatures.
+    LOG_CHANGED = "the log was changed after it was signed: its chain hash is not the one written here"
+    UNSIGNED = "there is no signature, and one is required"
+    WRONG = "the signature is wrong: it is not by the key in public_key.pem over this log"
+    NOT_BASE64 = "the signature is not the base64 of 64 bytes"
+    EMPTY_SIGNED = "the signature or the chain_hash it is over is empty"
+    TWO_LINES = "two lines %s"
+    NO_KEY = "there is a signature but no key"
+    NOT_KEY = "not an Ed25519 public key"
+    TWO_KEYS = "the public key was replaced: the file holds two keys that differ"
+    SMALL_ORDER = "a key of small order: it accepts signatures that nobody made"
+    STRANGER = "signed by %s, which is not a key given with --key"
+    ATTEST_MISSING = "missing, though the bundle is signed"
+    ATTEST_ALONE = "the main signature is missing or wrong, so this second one cannot be trusted"
+    ATTEST_OTHER = "the second signature does not match these files"
+    ATTEST_KEY = "no signature in it is by the key in public_key.pem"
+    ENVELOPE = "not an envelope of application/vnd.in-toto+json"
+    STATEMENT = "its statement is not an in-toto statement"
+    SIGNATURES = "more than %d signatures"
+    SIGNED_OTHER = "%s is not the file that was signed for"
+    NOT_SIGNED_FOR = "%s is not signed for"
+
+    # The conclusions: about the bundle, then about the agent.
+    NOT_INTACT = "NOT INTACT: do not rely on this bundle."
+    INTACT = "INTACT: this bundle is unchanged since it was signed."
+    SELF_INTACT = "INTACT, NOT SIGNED: this bundle agrees with itself, but anyone can have made or changed it."
+    PART_INTACT = "INTACT IN PART: the signature covers %s; nothing else in this bundle is protected."
+    ROWS = "session, action, tool, cost, time and order of the rows"
+    INPUTS_TOO = "their inputs"
+    OUTPUTS_TOO = "their outputs"
+    ERRORS_TOO = "their errors"
+    FILES_TOO = "the other files"
+    ABOUT_AGENT = "It says nothing about whether the agent behaved well."
+    VERDICT = "Verdict recorded inside: %s (%s, %s)."
+    NO_VERDICT = "Verdict recorded inside: none."
+    VERDICTLESS = "Verdict recorded inside: not read, since the bundle is not intact."
+
+    # What no verification shows.
+    NOT_PROVEN = "Not proven:"
+    NOT_TRUTH = "Truthfulness: what the rows say need not have happened, and an action that was never recorded leaves no trace."
+    NOT_TIME = "Time: each decision has the time that the agent gave."
+    NOT_OWNER = "Key: the bundle names the key that signed it; whose key that is must be known from elsewhere."
+
+
 # ---- Ed25519 verification (RFC 8032), on extended coordinates (x, y, z, x*y/z)
 
 P = 2**255 - 19
@@ -89,7 +217,11 @@ def signature_holds(key, signature, message):
 
 
 class Fault(Exception):
-    """What is wrong, and where; one text for each place."""
+    """What is wrong, and where; one text for each place. The detail is the reader's own: other readers say it in other words."""
+
+    def __init__(self, *texts, detail=""):
+        super().__init__(*texts)
+        self.detail = str(detail)
 
 
 class Changed(Fault):
@@ -100,7 +232,20 @@ class Unlinked(Fault):
     """A row is not linked to the one before, perhaps because that one was changed, and hashed again."""
 
 
-UNLINKED = "does not follow row"
+def printable(text):
+    """The text on one line, in ASCII."""
+    return "".join(c if " " <= c <= "~" else json.dumps(c)[1:-1] for c in text)
+
+
+def quoted(text):
+    return json.dumps(text[:80])
+
+
+def shown(value):
+    """A value of JSON, in short."""
+    if type(value) is Digits:
+        return value[:40]
+    return quoted(value) if type(value) is str else json.dumps(value)[:40]
 
 
 def hex_bytes(text, size):
@@ -145,9 +290,12 @@ def no_constant(name):
     raise ValueError(name + " is not JSON")
 
 
+class Digits(str):
+    """A whole number that is slow to read, and that nothing here can be."""
+
+
 def whole_number(digits):
-    """The number, or None for one that is slow to read and nothing here can be."""
-    return int(digits) if len(digits) < 100 else None
+    return int(digits) if len(digits) < 100 else Digits(digits)
 
 
 DECODER = json.JSONDecoder(object_pairs_hook=unique, parse_constant=no_constant, parse_int=whole_number)
@@ -155,18 +303,19 @@ DEPTH = 500  # of objects and arrays in one another; readers end somewhere, each
 
 
 def parse_object(text, where):
+    deep = "%s: %s" % (where, Says.TOO_DEEP % DEPTH)
     try:
         value = DECODER.decode(text)
     except RecursionError:
-        raise Fault("%s: not strict JSON: nested deeper than %d levels" % (where, DEPTH))
+        raise Fault(deep)
     except ValueError as e:
-        raise Fault("%s: not strict JSON: %s" % (where, e))
-    if type(value) is not dict:
-        raise Fault("%s: not a JSON object" % where)
+        raise Fault("%s: %s" % (where, Says.NOT_JSON), detail=e)
     if text.count("{") + text.count("[") > DEPTH and levels(value) > DEPTH:
-        raise Fault("%s: not strict JSON: nested deeper than %d levels" % (where, DEPTH))
+        raise Fault(deep)
     if "\\ud" in text or "\\uD" in text:
         whole_characters(value, where)
+    if type(value) is not dict:
+        raise Fault("%s: %s" % (where, Says.NOT_OBJECT))
     return value
 
 
@@ -185,14 +334,14 @@ def whole_characters(value, where):
     try:
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
-        raise Fault("%s: half of a surrogate pair" % where)
+        raise Fault("%s: %s" % (where, Says.NOT_JSON), detail="half of a surrogate pair")
 
 
 def utf8(data, where):
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as e:
-        raise Fault("%s: %s" % (where, e))
+        raise Fault("%s: %s" % (where, Says.NOT_JSON), detail=e)
 
 
 def open_plain(directory, name):
@@ -200,10 +349,10 @@ def open_plain(directory, name):
     path = directory / name
     try:
         if path.exists() and not path.is_file():
-            raise Fault("%s: not a plain file" % name)
+            raise Fault("%s: %s" % (name, Says.NOT_PLAIN))
         return path.open("rb")
     except FileNotFoundError:
-        raise Fault("%s: missing" % name)
+        raise Fault("%s: %s" % (name, Says.MISSING))
     except OSError as e:
         raise Fault("%s: %s" % (name, e.strerror))
 
@@ -218,7 +367,7 @@ def read(directory, name, limit=SMALL):
     with open_plain(directory, name) as f:
         data = f.read(limit + 1)
     if len(data) > limit:
-        raise Fault("%s: more than %d bytes" % (name, limit))
+        raise Fault("%s: %s" % (name, Says.TOO_LARGE % limit))
     return data.decode("latin-1")
 
 
@@ -231,7 +380,7 @@ def each_line(lines, name):
     """The lines, none of them too long to hold."""
     for line in iter(lambda: lines.readline(LINE + 1), b""):
         if len(line) > LINE:
-            raise Fault("%s: a line is longer than %d bytes" % (name, LINE))
+            raise Fault("%s: %s" % (name, Says.LONG_LINE % LINE))
         yield line
 
 
@@ -241,13 +390,13 @@ def plain_files(directory):
     for path in sorted(directory.rglob("*")):
         name = path.relative_to(directory).as_posix()
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
-            raise Fault("%s: not a plain file" % name)
+            raise Fault("%s: %s" % (name, Says.NOT_PLAIN))
         if not path.is_dir():
             names.append(name)
     if len(names) > 10000:
-        raise Fault("archive: more than 10000 entries")
+        raise Fault("archive: " + Says.TOO_MANY % 10000)
     if len(set(name.lower() for name in names)) < len(names):
-        raise Fault("archive: two names that differ in capitals alone")
+        raise Fault("archive: " + Says.NAMES_TWICE)
     return names
 
 
@@ -262,7 +411,6 @@ TYPES = (("id", int), ("session_id", str), ("action_type", str), ("tool_name", s
          ("row_hash", str))
 NAMES = [name for name, _ in TYPES]
 CONTENTS = ("inputs_json", "outputs_json", "error")
-ROWS = "session, action, tool, cost, time and order of the rows"
 OPEN = "plumbline.open."
 CONTENT = "aivs.content.sha256."
 OPENING = (("session_id", str), ("agent_id", str), ("exported_at", str), ("part", int), ("last_part", bool),
@@ -273,7 +421,6 @@ OPTIONAL = ("optional_redactions", "agent_id", "key_id", "previous_bundle_hash")
 ATTESTATION = "attestation.dsse.json"
 PREVIOUS = "previous_bundle_hash.txt"
 DRAFT_FILES = ("audit_log.jsonl", "manifest.json", "public_key.pem", "session_sig.txt", "verify.py", PREVIOUS, ATTESTATION)
-NOT_OURS = "not written as Plumbline writes it"
 NAME = HEX + "ghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ._~=-"
 
 
@@ -296,23 +443,33 @@ def unix_seconds(text):
 
 
 def parse_opening(text):
-    opening = parse_object(text, "row 1, inputs_json")
+    """The contents of the open row, which have one form only."""
+    try:
+        opening = parse_object(text, "inputs_json")
+        check_opening(opening)
+        ordered = dict((name, opening[name]) for name, _ in OPENING if name in opening)
+        if len(ordered) != len(opening) or json.dumps(ordered, separators=(",", ":")) != text:
+            raise ValueError("its inputs_json has another form")
+    except Fault as fault:
+        raise Fault("row 1: " + Says.NOT_OPENING, detail="; ".join(fault.args))
+    except ValueError as e:
+        raise Fault("row 1: " + Says.NOT_OPENING, detail=e)
+    return opening
+
+
+def check_opening(opening):
     for name, kind in OPENING:
         if type(opening.get(name)) is not kind and not (name in OPTIONAL and name not in opening):
-            raise Fault("row 1: its inputs_json has no %s of type %s" % (name, kind.__name__))
+            raise ValueError("its inputs_json has no %s of type %s" % (name, kind.__name__))
     if any(opening.get(name) in ("", 0) for name in OPTIONAL):
-        raise Fault("row 1: " + NOT_OURS)
+        raise ValueError("an empty member must be absent")
     if unix_seconds(opening["exported_at"]) is None:
-        raise Fault("row 1: its exported_at is not a UTC time to the second")
+        raise ValueError("its exported_at is not a UTC time to the second")
     if opening["part"] < 1 or any(not 0 <= opening.get(name, 0) < 2**53 for name in COUNTS):
-        raise Fault("row 1: its part, trace_count, redactions or optional_redactions is out of range")
+        raise ValueError("its part, trace_count, redactions or optional_redactions is out of range")
     if not is_digest(opening.get("previous_bundle_hash", "0" * 64)):
-        raise Fault("row 1: its previous_bundle_hash is not a SHA-256")
+        raise ValueError("its previous_bundle_hash is not a SHA-256")
     check_listed(opening["members"])
-    ordered = dict((name, opening[name]) for name, _ in OPENING if name in opening)
-    if len(ordered) != len(opening) or json.dumps(ordered, separators=(",", ":")) != text:
-        raise Fault("row 1: " + NOT_OURS)
-    return opening
 
 
 def check_listed(members):
@@ -320,17 +477,17 @@ def check_listed(members):
     seen = set()
     for m in members:
         if type(m) is not dict or [(k, type(m[k])) for k in m] != [("name", str), ("bytes", int), ("sha256", str)]:
-            raise Fault("row 1: its list of members is malformed")
+            raise ValueError("its list of members is malformed")
         if not 0 <= m["bytes"] < 2**53 or not is_digest(m["sha256"]):
-            raise Fault("row 1: size or SHA-256 of member %r is malformed" % m["name"])
+            raise ValueError("size or SHA-256 of member %s is malformed" % quoted(m["name"]))
         parts, low = m["name"].split("/"), m["name"].lower()
         if any(part[:1] in ("", ".") or any(c not in NAME for c in part) for part in parts):
-            raise Fault("row 1: it lists the unsafe name %r" % m["name"])
+            raise ValueError("it lists the unsafe name %s" % quoted(m["name"]))
         if low in seen or (seen and parts[-1].lower() in DRAFT_FILES):
-            raise Fault("row 1: it lists %r, which is there already" % m["name"])
+            raise ValueError("it lists %s, which is there already" % quoted(m["name"]))
         seen.add(low)
     if not members or members[0]["name"] != "verify.py":
-        raise Fault("row 1: the first of its members is not verify.py")
+        raise ValueError("the first of its members is not verify.py")
 
 
 class Log:
@@ -356,7 +513,7 @@ class Log:
         if not line.strip(b" \t\r\n"):
             self.blank = True
             if self.opening is not None:
-                raise Fault("%s: an empty line stands before it" % where)
+                raise Fault("%s: %s" % (where, Says.EMPTY_LINE))
             return
         row = parse_object(utf8(line, where), where)
         self.check_fields(row, where)
@@ -367,18 +524,18 @@ class Log:
         own = opens or self.opening is not None
         problem = self.link_problem(row, own)
         if row["id"] != self.rows + 1 or row["id"] <= self.last:
-            found = "missing or out of order (found number %d)" % row["id"]
+            found = Says.OUT_OF_ORDER % row["id"]
             if problem or own or row["id"] <= self.last:
                 problem = found
             elif self.gap is None:
                 self.gap = "%s: %s" % (where, found)
-        if problem and problem.startswith(UNLINKED):
+        if problem == Says.UNLINKED % self.rows:
             raise Unlinked("%s: %s" % (where, problem))
         if problem:
             raise Fault("%s: %s" % (where, problem))
         if self.is_seal(row) and row["tool_name"] != CONTENT + self.content.hexdigest():
             before = "rows 1-%d" % self.rows if self.rows > 1 else "row 1"
-            raise Changed("%s: an input, output or error was changed after row %d sealed them" % (before, self.rows + 1))
+            raise Changed("%s: %s" % (before, Says.UNSEALED % (self.rows + 1)))
         if opens and row["id"] == 1:
             self.open(row)
         if self.opening is not None:
@@ -392,23 +549,22 @@ class Log:
 
     def check_fields(self, row, where):
         for name, kind in TYPES:
-            if type(row.get(name)) is not kind:
-                raise Fault("%s: member %s is missing or not of type %s" % (where, name, kind.__name__))
-        if not 0 <= row["cost_cents"] < 2**53 or not 0 <= row["id"] < 2**53 or row["timestamp"] - row["timestamp"] != 0:
-            raise Fault("%s: id, cost_cents or timestamp is out of range" % where)
+            value = row.get(name)
+            if type(value) is not kind or kind is int and not 0 <= value < 2**53 or kind is float and value - value != 0:
+                raise Fault("%s: %s" % (where, Says.MEMBER % name))
 
     def link_problem(self, row, own):
         """What is wrong with a row, whatever its id, and its link to the one before."""
         if row["session_id"] != self.session:
-            return "its session_id is not that of row 1"
+            return Says.OTHER_ONE
         if ":" in row["session_id"] + row["action_type"] + row["tool_name"]:
-            return "a ':' in session_id, action_type or tool_name makes its hash ambiguous"
+            return Says.COLON
         if row["prev_hash"] != self.prev:
-            return UNLINKED + " %d: its prev_hash is not the hash of that row" % self.rows
+            return Says.UNLINKED % self.rows
         if self.hashed(row) == row["row_hash"]:
             self.seven = True
         else:
-            problem = "changed: its row_hash is not the hash of its fields" if own else self.nine_problem(row)
+            problem = Says.REHASHED if own else self.nine_problem(row)
             if problem:
                 return problem
 
@@ -425,7 +581,7 @@ class Log:
         if None not in stated:
             if self.hashed(row, *stated) == row["row_hash"]:
                 self.nine = True
-                return None if stated == digests else "its inputs or outputs were changed, or redacted, after their digests were made"
+                return None if stated == digests else Says.REDIGESTED
         elif stated == [None, None]:
             if self.hashed(row, *digests) == row["row_hash"]:
                 self.nine = True
@@ -433,65 +589,79 @@ class Log:
             if self.hashed(row, *texts) == row["row_hash"]:
                 self.nine, self.joined = True, self.joined or self.rows + 1
                 return None
-        return "changed: its row_hash is not the hash of its fields"
+        return Says.REHASHED
 
     def is_seal(self, row):
         return row["action_type"] == "seal" and row["tool_name"].startswith(CONTENT)
 
     def open(self, row):
         if row["tool_name"] != OPEN + "1":
-            raise Fault("row 1: %s was made by a newer version than this verifier knows" % row["tool_name"])
+            raise Fault("row 1: " + Says.NEWER % quoted(row["tool_name"]))
         o = parse_opening(row["inputs_json"])
         self.exported = float(unix_seconds(o["exported_at"]))
         own = (row["session_id"], row["outputs_json"], row["error"], row["cost_cents"], row["timestamp"])
         if own != (encode(o["session_id"]), "{}", "", 0, self.exported) or self.blank:
-            raise Fault("row 1: %s, or of another session" % NOT_OURS)
+            raise Fault("row 1: " + Says.NOT_OPENING)
         self.opening = o
         self.has_traces = any(m["name"] == "traces.jsonl" for m in o["members"])
 
     def check_own(self, row, line, where):
         """Checks what our own dialect demands beyond the draft."""
         if self.sealed:
-            raise Fault("%s: comes after the seal, which must be the last row" % where)
+            raise Fault("%s: %s" % (where, Says.AFTER_SEAL))
         if NAMES != list(row) or json.dumps(row).encode() + b"\n" != line:
-            raise Fault("%s: %s" % (where, NOT_OURS))
+            raise Fault("%s: %s" % (where, Says.NOT_OURS))
         if self.is_seal(row):
             if [row[name] for name in CONTENTS + ("cost_cents", "timestamp")] != ["{}", "{}", "", 0, self.exported]:
-                raise Fault("%s: a seal row has no contents, and the time of row 1" % where)
+                raise Fault("%s: %s" % (where, Says.SEAL_CONTENT))
             self.sealed = row["id"]
         elif self.rows > 0:
             self.actions += 1
             if self.has_traces:
-                self.traces.append(parse_object(row["inputs_json"], where + ", inputs_json").get("trace_sha256"))
+                self.traces.append(inputs_of(row, where).get("trace_sha256"))
 
     def chain_hash(self):
         return self.links.hexdigest() if self.rows else sha256_hex(b"empty")
 
     def covered(self):
         """What a signature over the chain hash covers of a log that is not ours, in words."""
-        words = [ROWS]
         if self.sealed == self.rows > 0:
-            return words + ["their inputs", "their outputs", "their errors"]
+            return [Says.ROWS, Says.INPUTS_TOO, Says.OUTPUTS_TOO, Says.ERRORS_TOO]
         if self.nine and not self.seven and not self.joined:
-            return words + ["their inputs", "their outputs"]
-        return words
+            return [Says.ROWS, Says.INPUTS_TOO, Says.OUTPUTS_TOO]
+        return [Says.ROWS]
 
     def uncovered(self):
         """What neither rows nor manifest of such a log give a means to check."""
         if self.gap is not None:
-            yield "ids: the generator counts the rows of all its sessions together, so a gap shows nothing"
+            yield Says.NO_NUMBERS
         if self.joined:
-            yield "contents: the hash of row %d, and of others like it, does not show where inputs end and outputs begin" % self.joined
+            yield Says.NO_BORDER % self.joined
         if self.sealed == self.rows > 0:
             return
         if self.sealed:
-            yield "contents: inputs, outputs and errors after row %d, the last seal, are covered by nothing" % self.sealed
+            yield Says.NONE_AFTER % self.sealed
         elif self.nine and self.seven:
-            yield "contents: no seal row, so errors, and inputs and outputs of the rows hashed over seven fields, are covered by nothing"
+            yield Says.NONE_MIXED
         elif self.nine:
-            yield "contents: no seal row, so errors are covered by nothing"
+            yield Says.NO_ERRORS
         else:
-            yield "contents: no seal row, so inputs, outputs and errors are covered by nothing"
+            yield Says.NO_CONTENTS
+
+
+def inputs_of(row, where):
+    try:
+        return parse_object(row["inputs_json"], "inputs_json")
+    except Fault as fault:
+        raise Fault("%s: %s" % (where, Says.INPUTS), detail="; ".join(fault.args))
+
+
+def passed(sentence):
+    print("PASS  " + sentence)
+
+
+def not_checked(sentence):
+    print(Says.SKIP % sentence)
 
 
 def check_log(directory):
@@ -504,7 +674,7 @@ def check_log(directory):
         raise Fault(*(changed_rows(directory, log) or changed.args))
     except Unlinked as unlinked:
         raise Fault(*changed_rows(directory, log) + list(unlinked.args))
-    print("PASS  hash chain: %d rows, each linked to the one before" % log.rows)
+    passed(Says.PASS_CHAIN % log.rows)
     return log
 
 
@@ -558,27 +728,26 @@ def rows_and_traces(digests, first, places, differences, stated):
     found, following = [], 1
     for i, digest in enumerate(digests):
         line, said = places.get(i, 0), None
-        changed = "changed: its %s is not that of its trace, line %d of traces.jsonl"
         if line >= following:
             following = line + 1
-            said = changed % (differences[i], line) if differences[i] else None
+            said = Says.ROW_CHANGED % (differences[i], line) if differences[i] else None
         elif line:
-            said = "moved: its trace is line %d of traces.jsonl, before those of rows before it" % line
+            said = Says.ROW_MOVED % line
         elif digest is None:
             pass
         elif following < len(stated) and not stated[following]:
             stated[following] = True
-            said = changed % ("inputs_json", following)
+            said = Says.ROW_CHANGED % ("inputs_json", following)
             following += 1
         elif first[digest] in places:
-            said = "added: it has the trace of row %d" % (first[digest] + 2)
+            said = Says.ROW_REPEATED % (first[digest] + 2)
         else:
-            said = "added: no line of traces.jsonl is its trace"
+            said = Says.ROW_ADDED
         if said and len(found) == 100:
-            return found + ["rows %d-%d: more of them differ from their traces" % (i + 2, len(digests) + 1)]
+            return found + ["rows %d-%d: %s" % (i + 2, len(digests) + 1, Says.MORE_ROWS)]
         if said:
             found.append("row %d: %s" % (i + 2, said))
-    gone = ["traces.jsonl: the row of line %d was removed" % n for n, row in enumerate(stated) if not row]
+    gone = ["traces.jsonl: " + Says.ROW_REMOVED % n for n, row in enumerate(stated) if not row]
     return found + gone[:100 - len(found)]
 
 
@@ -661,14 +830,17 @@ def moment(stamp):
 
 def check_manifest(directory, log, chain_hash):
     manifest, text = read_json(directory, "manifest.json")
-    for name, want in (("chain_hash", chain_hash), ("action_count", log.rows)):
-        if type(manifest.get(name)) is not type(want) or manifest[name] != want:
-            raise Fault(*changed_rows(directory, log) + ["manifest.json: %s is %r, the log has %r" % (name, manifest.get(name), want)])
-    if type(manifest.get("session_id")) is not str or log.session not in (None, manifest["session_id"]):
-        raise Fault("manifest.json: session_id is %r, the rows have %r" % (manifest.get("session_id"), log.session))
+    if None in [manifest.get(name) for name in ("session_id", "chain_hash", "action_count")]:
+        raise Fault("manifest.json: " + Says.NO_MANIFEST)
+    for name, want, said in (("chain_hash", chain_hash, Says.CHAIN_HASH), ("action_count", log.rows, Says.COUNT)):
+        if type(manifest[name]) is not type(want) or manifest[name] != want:
+            raise Fault(*changed_rows(directory, log) + ["manifest.json: " + said % (shown(manifest[name]), want)])
+    session = manifest["session_id"]
+    if type(session) is not str or log.session not in (None, session):
+        raise Fault("manifest.json: " + Says.SESSION % (shown(session), quoted(log.session or "")))
     if log.gap is not None and "aivs_version" in manifest and "conduit_version" not in manifest:
         raise Fault(log.gap)
-    print("PASS  manifest: chain hash, count and session agree with the log")
+    passed(Says.PASS_MANIFEST)
     return manifest, text
 
 
@@ -682,13 +854,13 @@ def check_own_manifest(text, log, chain_hash):
         if name in o:
             want[name] = o[name]
     if json.dumps(want, indent=2) + "\n" != text:
-        raise Fault("manifest.json: changed: not what row 1 says, or " + NOT_OURS)
+        raise Fault("manifest.json: " + Says.MANIFEST)
 
 
 def public_key(text):
     key = written_key(text)
     if key is not None and small_order(key):
-        raise Fault("public_key.pem: a key of small order: it accepts signatures that nobody made")
+        raise Fault("public_key.pem: " + Says.SMALL_ORDER)
     return key
 
 
@@ -707,9 +879,9 @@ def written_key(text):
     if not found:
         return bare_key(text)
     if None in found:
-        raise Fault("public_key.pem: not an Ed25519 public key")
+        raise Fault("public_key.pem: " + Says.NOT_KEY)
     if len(found) > 1:
-        raise Fault("public_key.pem: the public key was replaced: the file holds two keys that differ")
+        raise Fault("public_key.pem: " + Says.TWO_KEYS)
     return found.pop()
 
 
@@ -719,7 +891,7 @@ def bare_key(text):
     if len(text) == 32:
         return text.encode("latin-1")
     if len(bare) == 64 and hex_bytes(bare, 32) is None:
-        raise Fault("public_key.pem: not an Ed25519 public key")
+        raise Fault("public_key.pem: " + Says.NOT_KEY)
     return hex_bytes(bare, 32) or base64_bytes(bare, 32)
 
 
@@ -731,8 +903,11 @@ def signature_lines(directory):
         name, colon, value = line.partition(":")
         if colon and not line.startswith("#"):
             if name in lines:
-                raise Fault("session_sig.txt: two lines %s" % name)
+                raise Fault("session_sig.txt: " + Says.TWO_LINES % quoted(name))
             lines[name] = value.strip(" \t\r")
+    signed, hashed = "signature" in lines, "chain_hash" in lines
+    if signed and not lines["signature"] or (signed or hashed) and not lines.get("chain_hash"):
+        raise Fault("session_sig.txt: " + Says.EMPTY_SIGNED)
     return lines
 
 
@@ -740,30 +915,27 @@ def check_signature(directory, log, chain_hash, pinned):
     """Returns the key and the text of a valid signature; two times None where there is none."""
     lines = signature_lines(directory)
     if "chain_hash" in lines and lines["chain_hash"] != chain_hash:
-        changed = "session_sig.txt: the log was changed after it was signed: its chain hash is not the one written here"
-        raise Fault(*changed_rows(directory, log) + [changed])
+        raise Fault(*changed_rows(directory, log) + ["session_sig.txt: " + Says.LOG_CHANGED])
     if "signature" not in lines:
         if pinned is not None or (log.opening and "key_id" in log.opening):
-            raise Fault(*changed_rows(directory, log) + ["session_sig.txt: there is no signature, and one is required"])
-        print("SKIP  signature: the bundle is not signed; anyone can have made it")
+            raise Fault(*changed_rows(directory, log) + ["session_sig.txt: " + Says.UNSIGNED])
+        not_checked(Says.NO_SIGNATURE)
         return None, None
-    if "chain_hash" not in lines:
-        raise Fault("session_sig.txt: there is a signature but no chain_hash")
     key = public_key(read(directory, "public_key.pem"))
     if key is None:
-        raise Fault("public_key.pem: there is a signature but no key")
+        raise Fault("public_key.pem: " + Says.NO_KEY)
     signature = base64_bytes(lines["signature"], 64)
     if signature is None:
-        raise Fault("session_sig.txt: the signature is not the base64 of 64 bytes")
+        raise Fault("session_sig.txt: " + Says.NOT_BASE64)
     if not signature_holds(key, signature, chain_hash.encode()):
-        wrong = "session_sig.txt: the signature is wrong: it is not by the key in public_key.pem over this log"
-        raise Fault(*changed_rows(directory, log) + [wrong])
+        raise Fault(*changed_rows(directory, log) + ["session_sig.txt: " + Says.WRONG])
     if pinned is not None and key != pinned:
-        stranger = "public_key.pem: signed by %s, which is not the key given with --key" % key.hex()
-        raise Fault(*changed_rows(directory, log) + [stranger])
-    print("PASS  signature: Ed25519, by %s" % key.hex())
+        raise Fault(*changed_rows(directory, log) + ["public_key.pem: " + Says.STRANGER % key.hex()])
+    passed(Says.PASS_SIGNATURE % key.hex())
     if pinned is None:
-        print("SKIP  who signed: not checked. Get the operator's public key by another way and run again with --key")
+        not_checked(Says.NO_SIGNER)
+    else:
+        passed(Says.PASS_SIGNER)
     return key, lines["signature"]
 
 
@@ -775,14 +947,14 @@ def check_forms(directory, log, chain_hash, key, signature):
         signed = "signature:%s\n" % signature
         body = "".join(read(directory, "public_key.pem").split("\n")[1:2])
         if base64_bytes(body, 44) is None:
-            raise Fault("public_key.pem: " + NOT_OURS)
+            raise Fault("public_key.pem: " + Says.NOT_OURS)
         pem = "-----BEGIN PUBLIC KEY-----\n%s\n-----END PUBLIC KEY-----\n# Ed25519 public key: %s\n" % (body, key.hex())
         if log.opening.get("key_id") != sha256_hex(key)[:16]:
-            raise Fault(*changed_rows(directory, log) + ["row 1: its key_id is not that of public_key.pem"])
+            raise Fault(*changed_rows(directory, log) + ["row 1: " + Says.KEY_ID])
     if read(directory, "session_sig.txt") != "chain_hash:%s\n" % chain_hash + signed:
-        raise Fault("session_sig.txt: " + NOT_OURS)
+        raise Fault("session_sig.txt: " + Says.NOT_OURS)
     if read(directory, "public_key.pem") != pem:
-        raise Fault("public_key.pem: " + NOT_OURS)
+        raise Fault("public_key.pem: " + Says.NOT_OURS)
 
 
 # ---- the attestation: a DSSE envelope around an in-toto statement
@@ -798,22 +970,16 @@ def check_attestation(directory, log, key, chain_hash, names):
     """Checks that the same key signed for every other file; returns whether it did."""
     if ATTESTATION not in names:
         if log.opening is not None and key is not None and not made_early(directory):
-            raise Fault("%s: missing, though the bundle is signed" % ATTESTATION)
+            raise Fault("%s: %s" % (ATTESTATION, Says.ATTEST_MISSING))
         return False
     if key is None:
-        raise Fault("%s: the main signature is missing or wrong, so this second one cannot be trusted" % ATTESTATION)
+        raise Fault("%s: %s" % (ATTESTATION, Says.ATTEST_ALONE))
     payload = envelope_payload(directory, key, log.opening is not None)
-    if log.opening is not None:
-        if payload != own_statement(directory, log, chain_hash):
-            raise Fault("%s: the second signature does not match these files" % ATTESTATION)
-    else:
-        attested = subjects(payload)
-        for name in names:
-            if name != ATTESTATION and attested.pop(name, None) != file_digest(directory, name)[0]:
-                raise Fault("%s: %r is not the file that was signed for" % (ATTESTATION, name))
-        if attested:
-            raise Fault("%s: %r is signed for and missing" % (ATTESTATION, sorted(attested)[0]))
-    print("PASS  attestation: every file is signed for by the same key")
+    if log.opening is None:
+        check_subjects(directory, payload, names)
+    elif payload != own_statement(directory, log, chain_hash):
+        raise Fault("%s: %s" % (ATTESTATION, Says.ATTEST_OTHER))
+    passed(Says.PASS_ATTESTATION)
     return True
 
 
@@ -834,12 +1000,14 @@ def either_alphabet(text):
 
 def envelope_payload(directory, key, own):
     envelope, text = read_json(directory, ATTESTATION, SMALL + FILES)
-    payload = base64_any(either_alphabet(envelope.get("payload")))
-    signatures = envelope.get("signatures")
-    if payload is None or envelope.get("payloadType") != PAYLOAD or type(signatures) is not list:
-        raise Fault("%s: not an envelope of %s" % (ATTESTATION, PAYLOAD))
+    text64, kind, signatures = [member_of(envelope, *m) for m in (("payload", ""), ("payloadType", ""), ("signatures", []))]
+    if None in (text64, kind, signatures):
+        raise Fault("%s: %s" % (ATTESTATION, Says.ENVELOPE))
     if len(signatures) > SIGNATURES:
-        raise Fault("%s: more than %d signatures" % (ATTESTATION, SIGNATURES))
+        raise Fault("%s: %s" % (ATTESTATION, Says.SIGNATURES % SIGNATURES))
+    payload = base64_any(either_alphabet(text64))
+    if payload is None or kind != PAYLOAD:
+        raise Fault("%s: %s" % (ATTESTATION, Says.ENVELOPE))
     message = b"DSSEv1 %d %s %d %s" % (len(PAYLOAD), PAYLOAD.encode(), len(payload), payload)
     for entry in signatures:
         sig = entry.get("sig") if type(entry) is dict else None
@@ -847,25 +1015,50 @@ def envelope_payload(directory, key, own):
         if signature is not None and signature_holds(key, signature, message):
             form = {"payloadType": PAYLOAD, "payload": envelope["payload"], "signatures": [{"keyid": sha256_hex(key)[:16], "sig": sig}]}
             if own and json.dumps(form, separators=(",", ":")) + "\n" != text:
-                raise Fault("%s: %s" % (ATTESTATION, NOT_OURS))
+                raise Fault("%s: %s" % (ATTESTATION, Says.NOT_OURS))
             return payload
-    raise Fault("%s: no signature in it is by the key in public_key.pem" % ATTESTATION)
+    raise Fault("%s: %s" % (ATTESTATION, Says.ATTEST_KEY))
+
+
+def member_of(value, name, absent):
+    """A member of an object, absent where it is missing or null, None where it is of another type."""
+    if value.get(name) is None:
+        return absent
+    return value[name] if type(value[name]) is type(absent) else None
 
 
 def subjects(payload):
-    statement = parse_object(utf8(payload, ATTESTATION), ATTESTATION)
-    if statement.get("_type") != STATEMENT or type(statement.get("subject")) is not list:
-        raise Fault("%s: its statement is not an in-toto statement" % ATTESTATION)
-    attested = {}
-    for subject in statement["subject"]:
-        digest = subject.get("digest") if type(subject) is dict else None
-        if type(digest) is not dict or type(subject.get("name")) is not str:
-            raise Fault("%s: its list of files is malformed" % ATTESTATION)
-        name = subject["name"][len(FOLDER):] if subject["name"].startswith(FOLDER) else subject["name"]
-        if name in attested:
-            raise Fault("%s: attests %r twice" % (ATTESTATION, name))
-        attested[name] = digest.get("sha256")
-    return attested
+    """The names and digests of the statement of another generator."""
+    wrong = "%s: %s" % (ATTESTATION, Says.STATEMENT)
+    try:
+        statement = parse_object(utf8(payload, "its statement"), "its statement")
+    except Fault as fault:
+        raise Fault(wrong, detail="; ".join(fault.args))
+    entries = member_of(statement, "subject", [])
+    if member_of(statement, "_type", "") != STATEMENT or entries is None:
+        raise Fault(wrong)
+    found = []
+    for entry in entries:
+        entry = {} if entry is None else entry
+        digest = member_of(entry, "digest", {}) if type(entry) is dict else None
+        pair = (member_of(entry, "name", ""), member_of(digest, "sha256", "")) if digest is not None else (None, None)
+        if None in pair:
+            raise Fault(wrong)
+        found.append(pair)
+    return found
+
+
+def check_subjects(directory, payload, names):
+    """Checks that the statement of another generator lists every file once."""
+    covered = set()
+    for subject, digest in subjects(payload):
+        name = subject[len(FOLDER):] if subject.startswith(FOLDER) else subject
+        if name not in names or name in covered or file_digest(directory, name)[0] != digest:
+            raise Fault("%s: %s" % (ATTESTATION, Says.SIGNED_OTHER % quoted(subject)))
+        covered.add(name)
+    for name in sorted(names):
+        if name != ATTESTATION and name not in covered:
+            raise Fault("%s: %s" % (ATTESTATION, Says.NOT_SIGNED_FOR % quoted(name)))
 
 
 def file_digest(directory, name):
@@ -888,6 +1081,15 @@ FORMER = {
     "ecb06a1fc35cff8d95129aa5ac0e3030c243a852b13d2a543d46a6be77c860b9": True,
     "32bb318ac5e31230c276527dc8df32b99675e6f0d68afe887cd510da0a224bd1": True,
     "e1fcb67bdd17e008cefd08b249748165fc96997dc2f29b800b46178c2b504476": True,
+    "6e7ea08277825542f9976b868f018f634a06576c365d140902e8808bbeaee507": True,
+    "6fd59dac7c60b16854f41112f8ff2b957539f9ae0a5250e0ceede42c2dcf8cf5": True,
+    "9b380f75a7748f79d09e8a99e27599353d73ca8bf3d32d67eb0c2fbdd1b0ddc6": True,
+    "d05dedb800fbce9bb83a7a58a64edf881978501de178716ba4080eebc63fb9e1": True,
+    "a61365f59912ae3452e3762100dd60849912cdc2d9ce68bcade8812bb1edfc6e": True,
+    "57d785d53f017f8d488423ea3a49cba8f116a06c9f14b9067399e7a45b3e13e4": True,
+    "0ce8e59126fc46aa2904a82c6244f99d39b2105e3fa0341065b1bf8e36c41c3c": True,
+    "16b7387817259f0d6480208a36fa1cd052236e7f98c23e016d92673e2e1eeed4": True,
+    "e483f017bca5a0b0b64e66b9bb0decc9212a5e7ec3bb3cd782f5e070bfbcbc32": True,
 }
 
 
@@ -900,37 +1102,37 @@ def check_own(directory, log, chain_hash, text, key, signature, names):
     """Demands of a bundle of our own dialect that every byte be accounted for."""
     o = log.opening
     if log.sealed != log.rows:
-        raise Fault("row %d: the last row is not a seal: rows were removed from the end" % log.rows)
+        raise Fault("row %d: %s" % (log.rows, Says.NO_SEAL))
     check_own_manifest(text, log, chain_hash)
     check_forms(directory, log, chain_hash, key, signature)
     previous = o.get("previous_bundle_hash")
     if (PREVIOUS in names) != (previous is not None) or previous is not None and read(directory, PREVIOUS) != previous:
-        raise Fault("%s: changed: not what row 1 says" % PREVIOUS)
+        raise Fault("%s: %s" % (PREVIOUS, Says.NOT_OF_ROW1))
     if "verify.py" in names:
         script = file_digest(directory, "verify.py")[0]
         if script not in FORMER and script != sha256_hex(Path(__file__).read_bytes()):
-            raise Fault("verify.py: not a verify.py that this version of Plumbline writes, or an earlier one")
+            raise Fault("verify.py: " + Says.VERIFIER)
     for member in o["members"]:
         check_member(directory, member, log)
     expected = set(DRAFT_FILES) | set(m["name"] for m in o["members"])
     for name in names:
         if name not in expected:
-            raise Fault("%s: not a file of this bundle: row 1 does not list it" % name)
-    print("PASS  contents: inputs, outputs and errors are sealed by row %d" % log.sealed)
-    print("PASS  members: %d files are those that row 1 lists" % len(o["members"]))
+            raise Fault("%s: %s" % (name, Says.UNLISTED))
+    passed(Says.PASS_CONTENTS % log.sealed)
+    passed(Says.PASS_MEMBERS % len(o["members"]))
     check_traces(directory, log)
 
 
 def check_member(directory, member, log):
     name = member["name"]
     if not (directory / name).exists():
-        raise Fault("%s: missing, though row 1 lists it" % name)
+        raise Fault("%s: %s" % (name, Says.LISTED))
     if file_digest(directory, name) == (member["sha256"], member["bytes"]):
         return
     bad = bad_trace(directory, log) if name == "traces.jsonl" else 0
     if bad:
-        raise Fault("%s: line %d was changed: it is not the trace that row %d records" % (name, bad, bad + 1))
-    raise Fault("%s: changed: not the file that was sealed" % name)
+        raise Fault("%s: %s" % (name, Says.TRACE_CHANGED % (bad, bad + 1)))
+    raise Fault("%s: %s" % (name, Says.FILE_CHANGED))
 
 
 def bad_trace(directory, log):
@@ -944,38 +1146,37 @@ def bad_trace(directory, log):
 
 def check_traces(directory, log):
     if log.opening["trace_count"] != log.actions:
-        raise Fault("row 1: its trace_count is %d, there are %d rows" % (log.opening["trace_count"], log.actions))
+        raise Fault("row 1: " + Says.TRACE_COUNT % (log.opening["trace_count"], log.actions))
     if not log.has_traces:
-        print("SKIP  traces: the bundle carries none")
+        not_checked(Says.NO_TRACES)
         return
     bad = bad_trace(directory, log)
     if bad:
-        raise Fault("row %d: its trace_sha256 is not that of line %d of traces.jsonl" % (bad + 1, bad))
+        raise Fault("row %d: %s" % (bad + 1, Says.TRACE_DIGEST % bad))
     with open_plain(directory, "traces.jsonl") as lines:
         count = sum(1 for _ in each_line(lines, "traces.jsonl"))
     if count != len(log.traces):
-        raise Fault("traces.jsonl: %d lines for %d rows" % (count, len(log.traces)))
-    print("PASS  traces: %d lines, one for each row" % count)
+        raise Fault("traces.jsonl: " + Says.TRACE_LINES % (count, len(log.traces)))
+    passed(Says.PASS_TRACES % count)
 
 
 def check_previous(directory, names):
     if PREVIOUS in names and not is_digest(read(directory, PREVIOUS).strip(" \t\r\n")):
-        raise Fault("%s: not a SHA-256 in 64 lower-case hexadecimal digits" % PREVIOUS)
+        raise Fault("%s: %s" % (PREVIOUS, Says.NOT_SHA256))
 
 
 # ---- the conclusion
 
 
-ABOUT_AGENT = "It says nothing about whether the agent behaved well."
-
-
 def conclusion(log, key, whole):
     """Whether the bundle is intact, and where not all of it is covered by a signature, what is."""
     if key is None:
-        return "INTACT, NOT SIGNED: this bundle agrees with itself, but anyone can have made or changed it. " + ABOUT_AGENT
-    if whole:
-        return "INTACT: this bundle is unchanged since it was signed. " + ABOUT_AGENT
-    return "INTACT IN PART: the signature covers %s; nothing else in this bundle is protected. %s" % (", ".join(log.covered()), ABOUT_AGENT)
+        said = Says.SELF_INTACT
+    elif whole:
+        said = Says.INTACT
+    else:
+        said = Says.PART_INTACT % ", ".join(log.covered())
+    return said + " " + Says.ABOUT_AGENT
 
 
 def recorded_verdict(directory, log, names):
@@ -986,30 +1187,31 @@ def recorded_verdict(directory, log, names):
         verdict = {}
     action, traces = verdict.get("recommended_action"), verdict.get("traces")
     if action not in ("proceed", "review", "deny") or type(verdict.get("verified")) is not bool or type(traces) is not dict:
-        return "Verdict recorded inside: none."
+        return Says.NO_VERDICT
     maps = [traces.get("violations"), traces.get("findings"), verdict.get("finding_counts")]
     if any(m is not None and type(m) is not dict for m in maps):
-        return "Verdict recorded inside: none."
+        return Says.NO_VERDICT
     counts = [sum(n for n in (m or {}).values() if type(n) is int and 0 <= n < 2**31) for m in maps]
-    return "Verdict recorded inside: %s (%s, %s)." % (action.upper(), counted(counts[0], "violation"), counted(counts[1] + counts[2], "finding"))
+    return Says.VERDICT % (action.upper(), counted(counts[0], "violation"), counted(counts[1] + counts[2], "finding"))
 
 
 def counted(n, what):
     return "%d %s%s" % (n, what, "" if n == 1 else "s")
 
 
-NOT_PROVEN = """
-Not proven by this (draft section 8.2, and beyond):
-  truthfulness  that what the rows say really happened, or that every action was recorded
-  time          when it happened: the times are the sender's own
-  key           whose key signed: the bundle only names it
-Verified is not safe. The limits of the records themselves (AAP section 10.1):
-  AAP does NOT ensure alignment - it provides visibility.
-  Verified does NOT equal safe.
-  AP-Trace is sampled, not complete.
-  Value coherence is relative to declared values.
-  Tested on transformer-based agents; unknown unknowns exist for other substrates.
-"""
+LIMITATIONS = (  # AAP section 10.1
+    "AAP does NOT ensure alignment - it provides visibility.",
+    "Verified does NOT equal safe.",
+    "AP-Trace is sampled, not complete.",
+    "Value coherence is relative to declared values.",
+    "Tested on transformer-based agents; unknown unknowns exist for other substrates.",
+)
+
+
+def print_not_proven():
+    print("\n" + Says.NOT_PROVEN)
+    for sentence in (Says.NOT_TRUTH, Says.NOT_TIME, Says.NOT_OWNER) + LIMITATIONS:
+        print("  " + sentence)
 
 
 def verify(directory, pinned):
@@ -1026,15 +1228,15 @@ def verify(directory, pinned):
     whole = attested or log.opening is not None
     if not whole:
         for what in log.uncovered():
-            print("SKIP  " + what)
-        print("SKIP  files: no open row and no attestation, so files other than the log are covered by nothing")
-    print("\nSession:  %s" % ascii(manifest.get("original_session_id", manifest["session_id"])))
-    print("Exported: %s" % ascii(manifest.get("exported_at")))
+            not_checked(what)
+        not_checked(Says.NO_FILES)
+    print("\nSession:  %s" % shown(manifest.get("original_session_id", manifest["session_id"])))
+    print("Exported: %s" % shown(manifest.get("exported_at")))
     print("Actions:  %d" % log.rows)
     print("Chain:    %s" % chain_hash)
     print("\n" + conclusion(log, key, whole))
     print(recorded_verdict(directory, log, names))
-    print(NOT_PROVEN)
+    print_not_proven()
 
 
 class Usage(Exception):
@@ -1063,22 +1265,24 @@ def main(arguments):
 
 def run(arguments):
     """Returns the exit code: whatever keeps this from a judgement is a failure, too."""
-    end = "NOT JUDGED: nothing is known about this bundle. For the options: python3 verify.py --help"
+    end, detail = "NOT JUDGED: nothing is known about this bundle. For the options: python3 verify.py --help", ""
     try:
         main(arguments)
         return 0
     except Fault as fault:
-        why, end = fault.args, "NOT INTACT: do not rely on this bundle."
+        why, end, detail = fault.args, Says.NOT_INTACT, fault.detail
     except Usage as usage:
         why = usage.args
     except Exception as e:  # of reading, above all: a directory that is closed, a name that is too long
         why = ["cannot be judged: %s: %s" % (type(e).__name__, e)]
     for text in why:
-        print("FAIL  " + ascii(text)[1:-1])
+        print("FAIL  " + printable(text))
+    if detail:
+        print("      " + printable(detail))
     print("\n" + end)
-    if end.startswith("NOT INTACT"):
-        print("Verdict recorded inside: not read, since the bundle is not intact.")
-    print(NOT_PROVEN)
+    if end == Says.NOT_INTACT:
+        print(Says.VERDICTLESS)
+    print_not_proven()
     return 1
 
 

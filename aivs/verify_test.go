@@ -93,10 +93,10 @@ func TestChangedRowIsNamed(t *testing.T) {
 		relink    bool
 		want      []Fault // the first faults
 	}{
-		"a trace's id":  {`\"trace_id\":\"t1\"`, `\"trace_id\":\"t9\"`, false, []Fault{{"row 3", named}}},
-		"an output":     {`\"text\":\"`, `\"text\":\"x`, false, []Fault{{"rows 1-4", seal}}}, // the traces do not contain outputs
-		"a linked row":  {`\"trace_id\":\"t1\"`, `\"trace_id\":\"t9\"`, true, []Fault{{"row 3", named}}},
-		"another agent": {`agent%3A7%25.read`, `agent%3A8%25.read`, true, []Fault{{manifestFile, "chain_hash is "}, {signatureName, "the log was changed after it was signed"}}},
+		"a trace's id":  {`\"trace_id\":\"t1\"`, `\"trace_id\":\"t9\"`, false, []Fault{{"row 3", named, ""}}},
+		"an output":     {`\"text\":\"`, `\"text\":\"x`, false, []Fault{{"rows 1-4", seal, ""}}}, // the traces do not contain outputs
+		"a linked row":  {`\"trace_id\":\"t1\"`, `\"trace_id\":\"t9\"`, true, []Fault{{"row 3", named, ""}}},
+		"another agent": {`agent%3A7%25.read`, `agent%3A8%25.read`, true, []Fault{{manifestFile, "chain_hash is ", ""}, {signatureName, "the log was changed after it was signed", ""}}},
 	} {
 		changed := withFile(t, bundle, logFile, func(log []byte) []byte {
 			log = bytes.Replace(log, []byte(c.old), []byte(c.with), 1)
@@ -175,7 +175,7 @@ func TestOnlyChangedRowIsNamed(t *testing.T) {
 	row.Error = "changed"
 	foreign[logFile] = string(row.AppendJSON(nil)) + "\n" + string(seal.AppendJSON(nil)) + "\n"
 	report := judge(t, gzipped(t, tarOfFiles(t, membersOf(foreign)...)), Options{})
-	if want := (Fault{"row 1", "an input, output or error was changed after row 2 sealed them"}); len(report.Faults) != 1 || report.Faults[0] != want {
+	if want := (Fault{"row 1", "an input, output or error was changed after row 2 sealed them", ""}); len(report.Faults) != 1 || report.Faults[0] != want {
 		t.Errorf("%+v", report.Faults)
 	}
 }
@@ -205,13 +205,13 @@ func TestOpeningNeedsActionAndTool(t *testing.T) {
 // The report lists what the bundle gives no means to check, and the previous bundle.
 func TestReportSaysWhatIsNotChecked(t *testing.T) {
 	own := judge(t, build(t, sampleInput(1), nil).Bytes, Options{})
-	if !slices.Contains(own.Skipped, "signature: the bundle is not signed; anyone can have made it") || own.PreviousBundleHash != hexSHA256([]byte("before")) {
+	if !slices.Contains(own.Skipped, saysNoSignature) || own.PreviousBundleHash != hexSHA256([]byte("before")) {
 		t.Errorf("%+v", own)
 	}
 	foreign := judge(t, gzipped(t, tarOfFiles(t, membersOf(foreignFiles(testKey("k")))...)), Options{})
 	for _, want := range []string{
-		"contents: no seal row, so inputs, outputs and errors are covered by nothing",
-		"files: no open row and no attestation, so files other than the log are covered by nothing",
+		saysNoContents,
+		saysNoFiles,
 	} {
 		if !slices.Contains(foreign.Skipped, want) {
 			t.Errorf("%q does not have %q", foreign.Skipped, want)
@@ -262,7 +262,7 @@ func TestSignerDecides(t *testing.T) {
 		if report.Intact != (refusal == nil) || report.KeyPinned != (refusal == nil) {
 			t.Errorf("%v: %+v", refusal, report)
 		}
-		if refusal != nil && (len(report.Faults) != 1 || report.Faults[0] != Fault{keyFile, ended.Error()}) {
+		if refusal != nil && (len(report.Faults) != 1 || report.Faults[0] != Fault{keyFile, ended.Error(), ""}) {
 			t.Errorf("%+v", report.Faults)
 		}
 	}

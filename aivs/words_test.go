@@ -208,7 +208,7 @@ func TestJSONFaultsNameNoGoTypes(t *testing.T) {
 	var trace struct {
 		Trace string `json:"trace_sha256"`
 	}
-	if err := readJSON([]byte(`[1]`), &trace); err == nil || err.Error() != "an array, want an object" {
+	if err := readJSON([]byte(`[1]`), &trace); err == nil || err.Error() != saysNotObject {
 		t.Error(err)
 	}
 }

@@ -32,7 +32,7 @@ func (t *Trust) Check(report *aivs.Report, bundle string, stamp, proof []byte) {
 func (t *Trust) checkStamp(report *aivs.Report, name string, stamp []byte) {
 	switch {
 	case t.Authorities == nil && stamp != nil:
-		report.Skip("time stamp: there is one, but --tsa-cert names no authority that is trusted")
+		report.Skip("the time stamp. There is one, but --tsa-cert names no authority that is trusted.")
 	case t.Authorities == nil:
 	case stamp == nil:
 		report.Fault(name, "there is no time stamp, but one is required")
@@ -59,7 +59,7 @@ func (t *Trust) checkStamp(report *aivs.Report, name string, stamp []byte) {
 // there is no key list.
 func (t *Trust) keyEnd(report *aivs.Report) time.Time {
 	if t.Keys == nil {
-		report.Skip("time stamp: whether the key had ended by then, because --keyring names no key list")
+		report.Skip("whether the key had ended by the time of the stamp. --keyring names no key list.")
 		return time.Time{}
 	}
 	for _, key := range t.Keys.Keys() {
@@ -73,7 +73,7 @@ func (t *Trust) keyEnd(report *aivs.Report) time.Time {
 func (t *Trust) checkProof(report *aivs.Report, name string, text []byte) {
 	switch {
 	case t.Logs == nil && text != nil:
-		report.Skip("transparency log: there is a proof of inclusion, but --log-key names no log")
+		report.Skip("the transparency log. There is a proof of inclusion, but --log-key names no log.")
 		return
 	case t.Logs == nil:
 		return

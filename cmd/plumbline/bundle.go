@@ -30,12 +30,53 @@ type bundleCommands struct {
 
 type bundleVerifyCommand struct {
 	Paths            []string `arg:"" name:"path" help:"Bundles (.tar.gz), or directories to search for bundles."`
-	Key              []string `sep:"none" placeholder:"HEX|FILE" help:"Public key that must have signed, as hexadecimal digits or a file. If it is repeated, one of the keys must have signed."`
-	Keyring          string   `type:"path" placeholder:"FILE" help:"Key list (keys.jsonl): any session key that one of --key leads to may have signed while it was valid."`
 	RequireSignature bool     `help:"Treat an unsigned bundle as not intact; --key implies this."`
 	JSON             bool     `help:"Print one JSON object for each bundle."`
 
+	trustFlags
+}
+
+// trustFlags name whose signatures and whose evidence about bundles are trusted.
+type trustFlags struct {
+	Key     []string `sep:"none" placeholder:"HEX|FILE" help:"Public key that must have signed, as hexadecimal digits or a file. If it is repeated, one of the keys must have signed."`
+	Keyring string   `type:"path" placeholder:"FILE" help:"Key list (keys.jsonl): any session key that one of --key leads to may have signed while it was valid."`
+
 	anchorFlags
+}
+
+// trusted is what the flags say.
+type trusted struct {
+	options aivs.Options
+	anchors *anchor.Trust
+	ring    *keyring.Ring // nil if no key list is named
+}
+
+func (f *trustFlags) trust() (*trusted, error) {
+	t := &trusted{anchors: new(anchor.Trust)}
+	var err error
+	if t.options.Keys, err = readKeys(f.Key); err != nil {
+		return nil, err
+	}
+	if t.ring, err = readRing(f.Keyring, t.options.Keys); err != nil {
+		return nil, err
+	}
+	t.follow(t.ring)
+	if t.anchors.Authorities, err = authorities(f.TSACert); err != nil {
+		return nil, err
+	}
+	t.anchors.Logs, err = logKeys("--log-key", f.LogKey)
+	return t, err
+}
+
+// follow also accepts the session keys of a key list that a required key leads to.
+func (t *trusted) follow(ring *keyring.Ring) {
+	if t.ring, t.anchors.Keys = ring, ring; ring == nil {
+		return
+	}
+	keys := t.options.Keys
+	t.options.Signer = func(key ed25519.PublicKey, exportedAt time.Time) error {
+		return ring.Accept(keys, key, keyring.Session, exportedAt)
+	}
 }
 
 // verified is a report with the bundle's path.
@@ -46,34 +87,18 @@ type verified struct {
 
 // Run verifies every bundle and reports how many are bad.
 func (c *bundleVerifyCommand) Run(ctx context.Context, con *console) error {
-	options := aivs.Options{RequireSignature: c.RequireSignature}
-	var err error
-	if options.Keys, err = readKeys(c.Key); err != nil {
-		return err
-	}
-	ring, err := readRing(c.Keyring, options.Keys)
+	trusted, err := c.trust()
 	if err != nil {
 		return err
 	}
-	if ring != nil {
-		options.Signer = func(key ed25519.PublicKey, exportedAt time.Time) error {
-			return ring.Accept(options.Keys, key, keyring.Session, exportedAt)
-		}
-	}
-	trust := &anchor.Trust{Keys: ring}
-	if trust.Authorities, err = authorities(c.TSACert); err != nil {
-		return err
-	}
-	if trust.Logs, err = logKeys("--log-key", c.LogKey); err != nil {
-		return err
-	}
+	trusted.options.RequireSignature = c.RequireSignature
 	paths, searched, err := bundlesIn(c.Paths)
 	if err != nil {
 		return err
 	}
 	between, good := 0, []aivs.Located{}
 	for _, path := range paths {
-		report, err := judgeFile(ctx, path, options, trust, len(paths) == 1)
+		report, err := judgeFile(ctx, path, trusted.options, trusted.anchors, len(paths) == 1)
 		if err != nil {
 			return err
 		}
@@ -156,7 +181,7 @@ func (c *bundleVerifyCommand) show(w io.Writer, v *verified, alone bool) error {
 	out.printf("%s  %s  %s, session %q, %d rows, signature %s%s\n",
 		word, printable(v.Path), v.Dialect, v.SessionID, v.Rows, v.SignatureText(), verdict)
 	for _, f := range v.Faults {
-		out.printf("      %q: %s\n", f.Where, f.Message)
+		out.printf("      FAIL  %s\n", f.Line())
 	}
 	return out.err
 }
