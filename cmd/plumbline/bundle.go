@@ -24,6 +24,7 @@ import (
 
 type bundleCommands struct {
 	Verify bundleVerifyCommand `cmd:"" help:"Verify bundles without trusting anything inside them."`
+	Report bundleReportCommand `cmd:"" help:"Write a page about a bundle, for a browser or a printer."`
 	Seal   bundleSealCommand   `cmd:"" help:"Seal recorded rows into a bundle, without any service."`
 	Show   bundleShowCommand   `cmd:"" help:"Show a bundle's manifest and rows."`
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/plumbline/plumbline/aap"
+	"github.com/plumbline/plumbline/aivs/report"
 	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/admission"
@@ -115,6 +116,7 @@ func main() {
 func execute(args []string) int {
 	defaults := commands{
 		Up:     upCommand{Connections: admission.Default(), Thresholds: machine.PublishedThresholds()},
+		Bundle: bundleCommands{Report: bundleReportCommand{Full: report.DefaultFull}},
 		Replay: replayCommand{Verifier: verifier.DefaultRules(), Rules: drift.DefaultRules()},
 	}
 	parser, err := kong.New(&defaults, kong.Name("plumbline"), kong.Description(description),

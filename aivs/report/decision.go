@@ -1,0 +1,380 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// decision is one row of the log with its trace and the verdict on it.
+type decision struct {
+	row     *aivs.Row
+	trace   *schema.Trace // nil if the bundle has none, or one that cannot be read
+	verdict *verdict      // nil if there is none
+}
+
+// verdict is a line of verdicts.jsonl.
+type verdict struct {
+	TraceID    string               `json:"trace_id"`
+	Verified   bool                 `json:"verified"`
+	Status     schema.VerdictStatus `json:"status"`
+	Action     string               `json:"recommended_action"`
+	Violations []finding            `json:"violations"`
+	Findings   []finding            `json:"findings"`
+	Warnings   []finding            `json:"warnings"`
+}
+
+// finding is a violation, a finding or a warning, of a trace or of the session.
+type finding struct {
+	Type        string          `json:"type"`
+	Severity    schema.Severity `json:"severity"`
+	Description string          `json:"description"`
+	TraceID     string          `json:"trace_id"`
+}
+
+// decisions returns the decisions of a bundle in their order.
+func decisions(report *aivs.Report, c *Contents) []decision {
+	found := make([]decision, len(c.rows))
+	for i := range c.rows {
+		found[i].row = &c.rows[i]
+	}
+	if report.Opening == nil {
+		return found
+	}
+	next := 0 // the verdicts are in the order of the traces, but not each trace has one
+	verdicts := verdictsOf(c.of(aivs.VerdictsMember))
+	for line := range bytes.Lines(c.of(aivs.TracesMember)) {
+		if len(found) == next {
+			break
+		}
+		if t, err := schema.Admit("", bytes.TrimSuffix(line, []byte("\n"))); err == nil {
+			found[next].trace = t
+			if len(verdicts) > 0 && verdicts[0].TraceID == t.TraceID {
+				found[next].verdict, verdicts = &verdicts[0], verdicts[1:]
+			}
+		}
+		next++
+	}
+	return found
+}
+
+func verdictsOf(lines []byte) (all []verdict) {
+	for line := range bytes.Lines(lines) {
+		var v verdict
+		if json.Unmarshal(line, &v) == nil {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// gravity orders decisions by what was found about them: 0 for nothing.
+func (d *decision) gravity() int {
+	if d.verdict == nil {
+		return 0
+	}
+	worst := 0
+	for _, f := range slices.Concat(d.verdict.Violations, d.verdict.Findings) {
+		worst = max(worst, rank(f.Severity))
+	}
+	return worst
+}
+
+func rank(s schema.Severity) int {
+	switch s {
+	case schema.SeverityCritical:
+		return 4
+	case schema.SeverityHigh:
+		return 3
+	case schema.SeverityMedium:
+		return 2
+	}
+	return 1
+}
+
+// chosen returns which decisions the page shows in full: all of them if there are no more than most,
+// otherwise the gravest, up to three quarters of most, and then the first ones.
+func chosen(all []decision, most int) []bool {
+	full := make([]bool, len(all))
+	order := make([]int, 0, len(all))
+	for i := range all {
+		if all[i].gravity() > 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(all[b].gravity(), all[a].gravity()) })
+	if grave := most - most/4; len(all) > most && len(order) > grave {
+		order = order[:grave]
+	}
+	left := most
+	for _, i := range order {
+		full[i] = true
+		left--
+	}
+	for i := 0; i < len(all) && left > 0; i++ {
+		if !full[i] {
+			full[i] = true
+			left--
+		}
+	}
+	return full
+}
+
+// entry is a decision on the page, or a run of decisions that are not shown in full.
+type entry struct {
+	Gap string // not empty for a run: what it contains
+
+	Row          int64
+	Time         string
+	Does         string // "The agent did", …
+	Name         string
+	Category     string
+	Target       string
+	Parameters   string
+	Alternatives []alternative
+	Omitted      string // alternatives that are not shown
+	Reasoning    string
+	Values       []string
+	Confidence   string
+	Escalation   []fact
+	Execution    []fact
+	Verdict      string
+	Remarks      []remark
+	TraceID      string
+}
+
+type alternative struct {
+	ID, Description, Score string
+	Flags                  []string
+	Chosen                 bool
+}
+
+// fact is a name and a value; Quote marks a value that is quoted from the bundle.
+type fact struct {
+	Name, Value string
+	Quote       bool
+}
+
+// remark is a violation, a finding or a warning in plain words.
+type remark struct {
+	Kind        string // violation, finding, warning
+	Severity    string
+	Words       string
+	Code        string // the specification's name
+	Description string
+}
+
+// entries returns the decisions as the page shows them.
+func entries(all []decision, most int) (shown []entry) {
+	full := chosen(all, most)
+	for from := 0; from < len(all); {
+		to := from + 1
+		if full[from] {
+			shown = append(shown, all[from].entry())
+		} else {
+			for to < len(all) && !full[to] {
+				to++
+			}
+			shown = append(shown, entry{Gap: summary(all[from:to])})
+		}
+		from = to
+	}
+	return shown
+}
+
+// summary says what a run of decisions contains that the page does not show.
+func summary(run []decision) string {
+	names, problems := map[string]int64{}, map[string]int64{}
+	for i := range run {
+		names[short(run[i].name())]++
+		if v := run[i].verdict; v != nil {
+			for _, f := range slices.Concat(v.Violations, v.Findings) {
+				problems[short(f.Type)]++
+			}
+		}
+	}
+	found := "None of them has a violation or a finding."
+	if len(problems) > 0 {
+		found = "Violations and findings among them: " + tally(problems) + "."
+	}
+	if len(run) == 1 {
+		return fmt.Sprintf("Row %d is not shown in full (%s). %s", run[0].row.ID, tally(names), found)
+	}
+	return fmt.Sprintf("Rows %d to %d are not shown in full: %s. Actions: %s. %s",
+		run[0].row.ID, run[len(run)-1].row.ID, counted(int64(len(run)), "decision"), tally(names), found)
+}
+
+// tally returns counts by name, the most frequent first, at most ten of them.
+func tally(counts map[string]int64) string {
+	type count struct {
+		name string
+		n    int64
+	}
+	var sorted []count
+	for name, n := range counts {
+		sorted = append(sorted, count{name, n})
+	}
+	slices.SortFunc(sorted, func(a, b count) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.name, b.name)) })
+	var parts []string
+	for i, c := range sorted {
+		if i == 10 {
+			parts = append(parts, fmt.Sprintf("%d other names", len(sorted)-i))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s (%d)", c.name, c.n))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (d *decision) name() string {
+	if d.trace != nil {
+		return d.trace.Action.Name
+	}
+	return decoded(d.row.ToolName)
+}
+
+// decoded reverses aivs.Encode.
+func decoded(hashed string) string {
+	return strings.NewReplacer("%3A", ":", "%25", "%").Replace(hashed)
+}
+
+// entry returns one decision in full.
+func (d *decision) entry() entry {
+	e := entry{Row: d.row.ID, Time: seconds(d.row.Timestamp), Does: "The log records", Name: short(d.name()), Execution: d.execution()}
+	if t := d.trace; t != nil {
+		e.Does, e.Category, e.TraceID = actionWords[t.Action.Type], categoryWords[t.Action.Category], short(t.TraceID)
+		if t.Action.Target.Identifier != "" || t.Action.Target.Type != "" {
+			e.Target = short(strings.TrimSpace(t.Action.Target.Type + " " + t.Action.Target.Identifier))
+		}
+		e.alternatives(&t.Decision)
+		e.Reasoning, e.Values = long(t.Decision.Reasoning), shorts(t.Decision.ValuesApplied)
+		if t.Decision.HasConfidence {
+			e.Confidence = fmt.Sprintf("%.0f %%", t.Decision.Confidence*100)
+		}
+		e.Escalation = escalation(&t.Escalation)
+	}
+	e.judge(d)
+	return e
+}
+
+func (e *entry) alternatives(decided *schema.Decision) {
+	const most = 20
+	for i := range decided.Alternatives {
+		a := &decided.Alternatives[i]
+		selected := a.OptionID == decided.Selected
+		if len(e.Alternatives) >= most && !selected {
+			continue
+		}
+		one := alternative{ID: short(a.OptionID), Description: long(a.Description), Flags: shorts(a.Flags), Chosen: selected}
+		if a.HasScore {
+			one.Score = fmt.Sprintf("%.2f", a.Score)
+		}
+		e.Alternatives = append(e.Alternatives, one)
+	}
+	if more := len(decided.Alternatives) - len(e.Alternatives); more > 0 {
+		e.Omitted = counted(int64(more), "more option") + " in the bundle."
+	}
+}
+
+// escalation returns the agent's question to its principal, and the answer.
+func escalation(e *schema.Escalation) (facts []fact) {
+	if !e.Present {
+		return nil
+	}
+	required := "not required, according to the agent"
+	if e.Required {
+		required = "required, according to the agent"
+	}
+	facts = append(facts, fact{Name: "Asking the principal first", Value: required})
+	if e.Reason != "" {
+		facts = append(facts, fact{"Reason", long(e.Reason), true})
+	}
+	if e.EscalationID != "" {
+		facts = append(facts, fact{"Escalation", short(e.EscalationID), true})
+	}
+	if e.Status != "" {
+		facts = append(facts, fact{Name: "Answer", Value: answerWords[e.Status] + ", as the agent reports it"})
+	}
+	if e.Response.Decision != "" {
+		text := short(e.Response.Decision)
+		if !e.Response.Timestamp.IsZero() {
+			text += ", " + instant(e.Response.Timestamp)
+		}
+		facts = append(facts, fact{"The principal's decision", text, true})
+	}
+	if len(e.Response.Conditions) > 0 {
+		facts = append(facts, fact{"Under the conditions", strings.Join(shorts(e.Response.Conditions), "\n"), true})
+	}
+	return facts
+}
+
+// execution returns what the row says about the tool and its results.
+func (d *decision) execution() (facts []fact) {
+	add := func(name, text string) {
+		if text != "" {
+			facts = append(facts, fact{name, text, true})
+		}
+	}
+	inputs := []byte(d.row.InputsJSON)
+	if d.trace != nil {
+		var in struct {
+			Inputs jsontext.Value `json:"inputs"`
+		}
+		if json.Unmarshal(inputs, &in) == nil {
+			inputs = in.Inputs
+		}
+		if d.trace.Context.Execution.Present {
+			add("Tool", short(decoded(d.row.ToolName)))
+		}
+	}
+	add("Inputs", value(inputs))
+	add("Outputs", value([]byte(d.row.OutputsJSON)))
+	add("Error", long(d.row.Error))
+	if d.row.CostCents > 0 {
+		facts = append(facts, fact{Name: "Cost", Value: counted(d.row.CostCents, "cent")})
+	}
+	return facts
+}
+
+// judge adds the verdict on the decision.
+func (e *entry) judge(d *decision) {
+	v := d.verdict
+	switch {
+	case v == nil && d.trace == nil:
+		return
+	case v == nil:
+		e.Verdict = "The bundle has no verdict on this decision."
+		return
+	case v.Status == schema.StatusCardUnknown:
+		e.Verdict = "Not judged: nobody had registered the card that the agent names."
+	case len(v.Violations)+len(v.Findings) == 0:
+		e.Verdict = "No violation and no finding."
+	default:
+		e.Verdict = counted(int64(len(v.Violations)), "violation") + ", " + counted(int64(len(v.Findings)), "finding") + "."
+	}
+	e.Remarks = slices.Concat(remarks("violation", v.Violations), remarks("finding", v.Findings), remarks("warning", v.Warnings))
+}
+
+// remarks returns violations, findings or warnings in plain words.
+func remarks(kind string, found []finding) (all []remark) {
+	const most = 50
+	for i, f := range found {
+		if i == most {
+			return append(all, remark{Kind: kind, Words: fmt.Sprintf("%d more in the bundle.", len(found)-i)})
+		}
+		words := remarkWords[f.Type]
+		if words == "" {
+			words = "A remark of a kind that this version does not know."
+		}
+		all = append(all, remark{Kind: kind, Severity: severityWords[f.Severity], Words: words, Code: short(f.Type), Description: long(f.Description)})
+	}
+	return all
+}
