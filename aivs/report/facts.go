@@ -52,6 +52,9 @@ func viewOf(card *schema.Card) cardView {
 	}
 	var conditions []string
 	for _, t := range card.Autonomy.EscalationTriggers {
+		if t.Action == schema.TriggerLog {
+			continue
+		}
 		conditions = append(conditions, fmt.Sprintf("%s (%s)", t.Condition, t.Action))
 	}
 	v.Must = shorts(conditions)

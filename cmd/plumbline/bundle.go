@@ -25,6 +25,9 @@ import (
 type bundleCommands struct {
 	Verify bundleVerifyCommand `cmd:"" help:"Verify bundles without trusting anything inside them."`
 	Report bundleReportCommand `cmd:"" help:"Write a page about a bundle, for a browser or a printer."`
+	LS     bundleListCommand   `cmd:"" name:"ls" help:"List sealed bundles."`
+	Get    bundleGetCommand    `cmd:"" help:"Copy one sealed bundle, and verify the copy."`
+	Export bundleExportCommand `cmd:"" help:"Write the bundles of a range of time into one archive that Python alone verifies."`
 	Seal   bundleSealCommand   `cmd:"" help:"Seal recorded rows into a bundle, without any service."`
 	Show   bundleShowCommand   `cmd:"" help:"Show a bundle's manifest and rows."`
 }

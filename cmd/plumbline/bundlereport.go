@@ -12,7 +12,7 @@ import (
 
 type bundleReportCommand struct {
 	File string `arg:"" help:"The bundle (.tar.gz)."`
-	Out  string `short:"o" type:"path" placeholder:"FILE" help:"File to write. Default: standard output."`
+	Out  string `short:"o" placeholder:"FILE" help:"File to write. Default: standard output."`
 	Full int    `help:"Maximum number of decisions to show in full; 0: all. The others are counted."`
 	trustFlags
 }

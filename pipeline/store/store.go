@@ -120,6 +120,7 @@ var (
 	queryDriftStates         = mustQuery("drift_states")
 	queryFailedWrites        = mustQuery("failed_writes")
 	queryFloor               = mustQuery("floor")
+	queryHeldSessions        = mustQuery("held_sessions")
 	queryJudgedTraces        = mustQuery("judged_traces")
 	queryLedgerEntriesAt     = mustQuery("ledger_entries_at")
 	queryLedgerHeads         = mustQuery("ledger_heads")
@@ -160,6 +161,7 @@ var (
 	queryTraceVerdicts       = mustQuery("trace_verdicts")
 	queryTracesByDigest      = mustQuery("traces_by_digest")
 	queryUnknownCardTraces   = mustQuery("unknown_card_traces")
+	queryUnsealedTraces      = mustQuery("unsealed_traces")
 )
 
 // mustQuery reads an embedded file. A missing file panics when the program starts, so every test

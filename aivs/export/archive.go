@@ -1,0 +1,117 @@
+package export
+
+import (
+	"archive/tar"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/plumbline/plumbline/aivs"
+)
+
+// Archive is what is written.
+type Archive struct {
+	Range        Range
+	Bundles      []Bundle // of the range, and the other parts of their sessions
+	Missing      []Missing
+	MissingKnown bool   // Missing has everything of the range that the operator's database has in no bundle
+	KeyList      []byte // keys.jsonl; nil if there is none
+}
+
+// The names within the archive.
+const (
+	folder       = "plumbline-export/"
+	bundleFolder = "bundles/"
+	indexName    = "index.json"
+	textName     = "index.txt"
+	keysName     = "keys.jsonl"
+	readmeName   = "README.txt"
+	allName      = "verify_all.py"
+	verifierName = "verify.py"
+)
+
+//go:embed verify_all.py
+var verifyAll []byte
+
+//go:embed README.txt
+var readme []byte
+
+// Write writes the archive as a tar file, and returns its index.
+func (a *Archive) Write(w io.Writer) (*Index, error) {
+	x := a.index()
+	text, err := json.Marshal(x, json.Deterministic(true), jsontext.WithIndent("  "))
+	if err != nil {
+		return nil, fmt.Errorf("export: the index: %w", err)
+	}
+	out := &writer{tar: tar.NewWriter(w)}
+	out.bytes(readmeName, readme)
+	out.bytes(allName, verifyAll)
+	out.bytes(verifierName, aivs.VerifierScript())
+	out.bytes(textName, []byte(x.text()))
+	out.bytes(indexName, append(text, '\n'))
+	if a.KeyList != nil {
+		out.bytes(keysName, a.KeyList)
+	}
+	for i := range a.Bundles {
+		b := &a.Bundles[i]
+		out.bundle(b)
+		for _, f := range b.Beside {
+			out.bytes(bundleFolder+b.Name+f.Suffix, f.Data)
+		}
+	}
+	if out.err == nil {
+		out.err = out.tar.Close()
+	}
+	if out.err != nil {
+		return nil, fmt.Errorf("export: %w", out.err)
+	}
+	return x, nil
+}
+
+// writer writes entries whose headers depend on nothing but their names and sizes. It keeps the
+// first error.
+type writer struct {
+	tar *tar.Writer
+	err error
+}
+
+func (w *writer) header(name string, size int64) {
+	if w.err == nil {
+		w.err = w.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: folder + name, Size: size, Mode: 0o644, ModTime: time.Unix(0, 0)})
+	}
+}
+
+func (w *writer) bytes(name string, data []byte) {
+	w.header(name, int64(len(data)))
+	if w.err == nil {
+		_, w.err = w.tar.Write(data)
+	}
+}
+
+// bundle writes a bundle whose bytes are those that were verified.
+func (w *writer) bundle(b *Bundle) {
+	w.header(bundleFolder+b.Name, b.Size)
+	if w.err != nil {
+		return
+	}
+	in, err := b.Open()
+	if err != nil {
+		w.err = err
+		return
+	}
+	digest := sha256.New()
+	n, err := io.Copy(io.MultiWriter(w.tar, digest), io.LimitReader(in, b.Size+1))
+	_ = in.Close() // it was only read
+	switch {
+	case err != nil:
+		w.err = fmt.Errorf("%s: %w", b.Name, err)
+	case n != b.Size || hex.EncodeToString(digest.Sum(nil)) != b.Report.SHA256:
+		w.err = fmt.Errorf("%s was changed while it was exported: run the command again", b.Name)
+	}
+}

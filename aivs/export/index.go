@@ -1,0 +1,277 @@
+package export
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Range is what an archive is about.
+type Range struct {
+	AgentID string    `json:"agent_id,omitempty"` // empty: every agent
+	From    time.Time `json:"from,omitzero"`      // zero: from the beginning
+	To      time.Time `json:"to,omitzero"`        // not included; zero: to the end
+}
+
+// Holds reports whether a bundle whose decisions lie within first and last has one in the range.
+func (r *Range) Holds(first, last time.Time) bool {
+	return (r.To.IsZero() || first.Before(r.To)) && !last.Before(r.From)
+}
+
+// String returns the range in words.
+func (r *Range) String() string {
+	text := "every agent"
+	if r.AgentID != "" {
+		text = fmt.Sprintf("agent %q", r.AgentID)
+	}
+	if !r.From.IsZero() {
+		text += ", from " + r.From.Format(time.RFC3339)
+	}
+	if !r.To.IsZero() {
+		text += ", up to and without " + r.To.Format(time.RFC3339)
+	}
+	return text
+}
+
+// Bundle is one bundle to be archived.
+type Bundle struct {
+	Name        string       // with slashes, of the bundle within the bundle directory
+	Report      *aivs.Report // the result of verifying it
+	First, Last time.Time    // the times of its first and its last decision; zero if it has none
+	InRange     bool         // false: it is there because another part of its session is in the range
+	Size        int64
+	Open        func() (io.ReadCloser, error)
+	Beside      []Beside // its time stamp and its proof of inclusion
+}
+
+// Beside is a file next to a bundle.
+type Beside struct {
+	Suffix string
+	Data   []byte
+}
+
+// Missing is something of the range that is not in the archive.
+type Missing struct {
+	AgentID   string    `json:"agent_id"`
+	SessionID string    `json:"session_id"`
+	Part      int64     `json:"part,omitempty"`   // of a bundle whose file is missing
+	Traces    uint64    `json:"traces,omitempty"` // how many records of the range are in no bundle
+	First     time.Time `json:"first,omitzero"`
+	Last      time.Time `json:"last,omitzero"`
+	Why       string    `json:"why"`
+}
+
+// indexType names the form of index.json.
+const indexType = "plumbline-export/1"
+
+// Index is index.json.
+type Index struct {
+	Type    string       `json:"type"`
+	Range   Range        `json:"range"`
+	Bundles []Entry      `json:"bundles"` // by agent, session and part
+	Summary Summary      `json:"summary"`
+	Between []aivs.Fault `json:"faults_between"` // of links between parts
+	Open    []string     `json:"open"`           // sessions whose last part is not here
+	Late    []string     `json:"late"`           // parts after a part that is marked as the last
+	Missing []Missing    `json:"missing"`        // what of the range is not here
+	// MissingKnown is false where the archive was made from a directory of bundles alone: nothing is
+	// known about sessions that are held or not sealed yet.
+	MissingKnown bool     `json:"missing_known"`
+	NotProven    []string `json:"not_proven"`
+}
+
+// Entry is one bundle of the index.
+type Entry struct {
+	File         string                `json:"file"` // within the archive
+	SHA256       string                `json:"sha256"`
+	Beside       []string              `json:"beside,omitempty"`
+	AgentID      string                `json:"agent_id"`
+	SessionID    string                `json:"session_id"`
+	Part         int64                 `json:"part,omitempty"`
+	LastPart     bool                  `json:"last_part"`
+	InRange      bool                  `json:"in_range"`
+	First        time.Time             `json:"first,omitzero"`
+	Last         time.Time             `json:"last,omitzero"`
+	SealedAt     string                `json:"sealed_at,omitempty"`
+	Rows         int64                 `json:"rows"`
+	Intact       bool                  `json:"intact"`
+	Conclusion   string                `json:"conclusion"`
+	Faults       []aivs.Fault          `json:"faults"`
+	Skipped      []string              `json:"skipped"`
+	Signature    string                `json:"signature"`
+	PublicKey    string                `json:"public_key"`
+	KeyExpected  bool                  `json:"key_expected"` // the key is one that was required when the archive was made
+	PreviousHash string                `json:"previous_bundle_hash,omitempty"`
+	Verdict      *aivs.RecordedVerdict `json:"verdict"`
+}
+
+// Summary counts.
+type Summary struct {
+	Bundles   int            `json:"bundles"`
+	Intact    int            `json:"intact"`
+	NotIntact int            `json:"not_intact"`
+	Sessions  int            `json:"sessions"`
+	Traces    int64          `json:"traces"`
+	Verdicts  map[string]int `json:"verdicts"` // by recommended action
+	Missing   int            `json:"missing"`
+}
+
+// Good reports whether every bundle is intact, their links agree, and nothing of the range is known
+// to be missing.
+func (x *Index) Good() bool {
+	return x.Summary.NotIntact == 0 && len(x.Between) == 0 && len(x.Missing) == 0
+}
+
+// index returns the index of the archive. It sorts the bundles.
+func (a *Archive) index() *Index {
+	slices.SortStableFunc(a.Bundles, func(p, q Bundle) int {
+		x, y := opening(&p), opening(&q)
+		return cmp.Or(cmp.Compare(x.AgentID, y.AgentID), cmp.Compare(p.Report.SessionID, q.Report.SessionID), cmp.Compare(x.Part, y.Part), cmp.Compare(p.Name, q.Name))
+	})
+	slices.SortStableFunc(a.Missing, func(p, q Missing) int {
+		return cmp.Or(cmp.Compare(p.AgentID, q.AgentID), cmp.Compare(p.SessionID, q.SessionID), cmp.Compare(p.Part, q.Part), cmp.Compare(p.Why, q.Why))
+	})
+	x := &Index{Type: indexType, Range: a.Range, Bundles: []Entry{}, Missing: append([]Missing{}, a.Missing...), MissingKnown: a.MissingKnown,
+		Summary: Summary{Bundles: len(a.Bundles), Verdicts: map[string]int{}, Missing: len(a.Missing)}, NotProven: aivs.NotProven()}
+	var good []aivs.Located
+	for i := range a.Bundles {
+		b := &a.Bundles[i]
+		e := entryOf(b)
+		x.Bundles = append(x.Bundles, e)
+		x.Summary.count(&e)
+		if b.Report.Intact {
+			good = append(good, aivs.Located{Path: e.File, Report: b.Report})
+		}
+	}
+	collection := aivs.CheckCollection(good)
+	x.Between, x.Open, x.Late, x.Summary.Sessions = collection.Faults, collection.Open, collection.Late, collection.Sessions
+	return x
+}
+
+// opening returns the open row of a bundle, an empty one where it has none.
+func opening(b *Bundle) *aivs.Opening {
+	if b.Report.Opening == nil {
+		return new(aivs.Opening)
+	}
+	return b.Report.Opening
+}
+
+func entryOf(b *Bundle) Entry {
+	r, o := b.Report, opening(b)
+	e := Entry{
+		File: bundleFolder + b.Name, SHA256: r.SHA256, AgentID: o.AgentID, SessionID: r.SessionID, Part: o.Part, LastPart: o.LastPart,
+		InRange: b.InRange, First: b.First, Last: b.Last, SealedAt: o.ExportedAt, Rows: r.Rows,
+		Intact: r.Intact, Conclusion: r.Conclusion(), Faults: r.Faults, Skipped: r.Skipped,
+		Signature: r.Signature, PublicKey: r.PublicKey, KeyExpected: r.KeyPinned, PreviousHash: r.PreviousBundleHash, Verdict: r.Verdict,
+	}
+	for _, f := range b.Beside {
+		e.Beside = append(e.Beside, e.File+f.Suffix)
+	}
+	return e
+}
+
+func (s *Summary) count(e *Entry) {
+	if !e.Intact {
+		s.NotIntact++
+		return
+	}
+	s.Intact++
+	if e.Verdict != nil {
+		s.Traces += e.Verdict.Traces
+		s.Verdicts[string(e.Verdict.RecommendedAction)]++
+	}
+}
+
+// text returns the index for people.
+func (x *Index) text() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	s := &x.Summary
+	line("Sealed bundles of %s", x.Range.String())
+	line("")
+	line("%d bundles of %d sessions: %d intact, %d not intact. %d records.", s.Bundles, s.Sessions, s.Intact, s.NotIntact, s.Traces)
+	line("Recorded verdicts: %d %s, %d %s, %d %s.", s.Verdicts[string(schema.Proceed)], "PROCEED", s.Verdicts[string(schema.Review)], "REVIEW", s.Verdicts[string(schema.Deny)], "DENY")
+	line("")
+	line("Not in this archive")
+	if !x.MissingKnown {
+		line("  NOT CHECKED: sessions that are held or not sealed yet. This archive was made from a directory of bundles alone.")
+	} else if len(x.Missing) == 0 {
+		line("  Nothing: according to the operator's database, every record of the range that is stored there is in a bundle of this archive.")
+	}
+	for i := range x.Missing {
+		line("  %s", x.Missing[i].text())
+	}
+	line("")
+	line("Links between the bundles")
+	for _, f := range x.Between {
+		line("  FAIL  %s: %s", quoted(f.Where), quoted(f.Message))
+	}
+	for _, late := range x.Late {
+		line("  LATE  %s", quoted(late))
+	}
+	for _, session := range x.Open {
+		line("  OPEN  %s: its last part is not here, or is not sealed yet", quoted(session))
+	}
+	if len(x.Between)+len(x.Late)+len(x.Open) == 0 {
+		line("  Every session is complete: parts from 1 to the last, each linked to the one before.")
+	}
+	for i := range x.Bundles {
+		b.WriteString("\n" + x.Bundles[i].text())
+	}
+	line("\nNot proven:")
+	for _, sentence := range x.NotProven {
+		line("  %s", sentence)
+	}
+	return b.String()
+}
+
+func (e *Entry) text() string {
+	word, _, _ := strings.Cut(e.Conclusion, ":")
+	verdict := "none"
+	if e.Verdict != nil {
+		verdict = strings.ToUpper(string(e.Verdict.RecommendedAction))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s\n", word, quoted(e.File))
+	fmt.Fprintf(&b, "  agent %s, session %s, part %d (last: %t), recorded verdict %s\n", quoted(e.AgentID), quoted(e.SessionID), e.Part, e.LastPart, verdict)
+	fmt.Fprintf(&b, "  decisions from %s to %s, sealed %s\n", stamp(e.First), stamp(e.Last), quoted(e.SealedAt))
+	fmt.Fprintf(&b, "  sha256 %s\n  signed by %s\n", e.SHA256, cmp.Or(e.PublicKey, "nobody"))
+	if !e.InRange {
+		b.WriteString("  outside the range: here because another part of its session is in it\n")
+	}
+	for _, f := range e.Faults {
+		fmt.Fprintf(&b, "  FAIL  %s: %s\n", quoted(f.Where), quoted(f.Message))
+	}
+	return b.String()
+}
+
+func (m *Missing) text() string {
+	text := fmt.Sprintf("agent %s, session %s: ", quoted(m.AgentID), quoted(m.SessionID))
+	if m.Traces > 0 {
+		text += fmt.Sprintf("%d records in no bundle, from %s to %s: ", m.Traces, stamp(m.First), stamp(m.Last))
+	}
+	return text + quoted(m.Why)
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "unknown"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// quoted returns a text of others as it is if it is printable ASCII, otherwise in quotes.
+func quoted(text string) string {
+	for _, r := range text {
+		if r < ' ' || r > '~' {
+			return fmt.Sprintf("%+q", text)
+		}
+	}
+	return text
+}

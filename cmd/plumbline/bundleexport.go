@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/plumbline/plumbline/aivs/anchor"
+	"github.com/plumbline/plumbline/aivs/export"
+	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/pipeline/keystore"
+)
+
+type bundleExportCommand struct {
+	sealedFlags `embed:""`
+	rangeFlags  `embed:""`
+	Out         string `short:"o" required:"" placeholder:"FILE" help:"Archive to write (.tar)."`
+	trustFlags
+}
+
+// Run verifies the bundles of the range, and writes them into one archive.
+func (c *bundleExportCommand) Run(ctx context.Context, con *console) error {
+	interval, err := c.interval(&c.rangeFlags)
+	if err != nil {
+		return err
+	}
+	list, err := c.find(ctx, &interval)
+	if err != nil {
+		return err
+	}
+	archive := &export.Archive{Range: interval, Missing: list.missing, MissingKnown: list.database}
+	trusted, err := c.requirements(list, archive)
+	if err != nil {
+		return err
+	}
+	for _, b := range list.bundles {
+		if err := add(ctx, archive, list, b, trusted); err != nil {
+			return err
+		}
+	}
+	index, err := writeArchive(c.Out, archive)
+	if err != nil {
+		return err
+	}
+	s := index.Summary
+	out := lineWriter{w: con.out}
+	out.printf("%s: %d bundles of %d sessions, %d intact, %d not, %d faults between bundles, %d missing\n",
+		printable(c.Out), s.Bundles, s.Sessions, s.Intact, s.NotIntact, len(index.Between), s.Missing)
+	for _, m := range index.Missing {
+		out.printf("MISSING  agent %q, session %q: %s\n", m.AgentID, m.SessionID, printable(m.Why))
+	}
+	if !index.MissingKnown {
+		out.printf("SKIP  NOT CHECKED: sessions that are held or not sealed yet. The archive was made from a directory of bundles alone.\n")
+	}
+	return found(out.err, index.Good())
+}
+
+// requirements reads the flags. Without --key the key of the running up is required. It also adds the key
+// list to the archive.
+func (c *bundleExportCommand) requirements(list *catalogue, archive *export.Archive) (*trusted, error) {
+	if c.Key == nil && list.publicKey != "" {
+		c.Key = []string{list.publicKey}
+	}
+	trusted, err := c.trust()
+	if err != nil {
+		return nil, err
+	}
+	ring := trusted.ring
+	if ring == nil && list.keyList != "" {
+		ring, err = keystore.ReadList(list.keyList)
+		if errors.Is(err, fs.ErrNotExist) {
+			ring, err = nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if ring == nil {
+		return trusted, nil
+	}
+	archive.KeyList = ring.Text()
+	if len(trusted.options.Keys) > 0 && listed(ring, trusted) {
+		trusted.follow(ring)
+	}
+	return trusted, nil
+}
+
+// listed reports whether a required key is a session key of a list. Otherwise the list leads
+// nowhere, and only the required keys count.
+func listed(ring *keyring.Ring, trusted *trusted) bool {
+	for _, key := range trusted.options.Keys {
+		if k, ok := ring.Find(key); ok && k.Purpose == keyring.Session {
+			return true
+		}
+	}
+	return false
+}
+
+// add verifies a bundle and adds it to the archive. If its file is missing, that is noted.
+func add(ctx context.Context, archive *export.Archive, list *catalogue, b *sealedBundle, trusted *trusted) error {
+	path := filepath.Join(list.dir, filepath.FromSlash(b.File))
+	verified, err := readSealed(ctx, list.dir, path, trusted.options)
+	if errors.Is(err, fs.ErrNotExist) {
+		archive.Missing = append(archive.Missing, export.Missing{AgentID: b.AgentID, SessionID: b.SessionID, Part: b.Part,
+			First: b.First, Last: b.Last, Why: fmt.Sprintf("the file of part %d, %s, is not in the bundle directory", b.Part, b.File)})
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if b.SHA256 != verified.SHA256 {
+		verified.report.Fault("archive", "its SHA-256 is not the one that the operator's database recorded when it was sealed, %s", b.SHA256)
+	}
+	item := export.Bundle{Name: b.File, Report: verified.report, First: verified.First, Last: verified.Last,
+		InRange: archive.Range.Holds(verified.First, verified.Last),
+		Open:    func() (io.ReadCloser, error) { return durable.OpenPlain(path) }}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	item.Size = info.Size()
+	beside := map[string][]byte{}
+	for suffix, most := range map[string]int64{anchor.TimestampSuffix: anchor.MaxReply, anchor.ProofSuffix: anchor.MaxProof} {
+		if beside[suffix], err = readBeside(path+suffix, most); err != nil {
+			return err
+		}
+	}
+	trusted.anchors.Check(verified.report, filepath.Base(path), beside[anchor.TimestampSuffix], beside[anchor.ProofSuffix])
+	for _, suffix := range []string{anchor.TimestampSuffix, anchor.ProofSuffix} {
+		if beside[suffix] != nil {
+			item.Beside = append(item.Beside, export.Beside{Suffix: suffix, Data: beside[suffix]})
+		}
+	}
+	archive.Bundles = append(archive.Bundles, item)
+	return nil
+}
+
+// writeArchive writes the archive completely or not at all, also one that is too large for memory.
+func writeArchive(path string, archive *export.Archive) (index *export.Index, err error) {
+	staged, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return nil, fmt.Errorf("write the archive: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(staged.Name()))
+		}
+	}()
+	index, err = archive.Write(staged)
+	if err == nil {
+		err = errors.Join(staged.Chmod(0o644), staged.Sync())
+	}
+	if err = errors.Join(err, staged.Close()); err != nil {
+		return nil, err
+	}
+	return index, durable.Rename(staged.Name(), path)
+}
