@@ -16,8 +16,8 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// The migrations: one file for each table, with its views. A change of a table that exists is a
-// file of its own with a higher number.
+// The migrations: one file for each table, with its views; views over several tables have files of
+// their own. A change of a table that exists is a file of its own with a higher number.
 //
 //go:embed sql/tables/*.sql
 var embedded embed.FS
@@ -52,7 +52,7 @@ type MigrationState struct {
 }
 
 // Migrate creates the database of a DSN if it is missing, and brings it to this version's tables
-// and views. It only goes forward.
+// and views, with their comments. It only goes forward.
 //
 // Two concurrent runs are harmless. There is no lock that could be left behind, because every
 // statement is idempotent. Only goose's own records can conflict: the run that meets the conflict
@@ -80,6 +80,9 @@ func (c Cluster) Migrate(ctx context.Context, adminDSN string) error {
 			_, err = p.Up(ctx)
 			return err
 		})
+		if err == nil {
+			err = tables.describeAll(ctx, adminDSN)
+		}
 		return c.final(err)
 	}
 	retry := backoff.WithContext(backoff.WithMaxRetries(backoff.NewExponentialBackOff(), migrationAttempts), ctx)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -161,6 +162,13 @@ func TestEveryStatementRunsTwice(t *testing.T) {
 			exec(t, d, statement)
 		}
 	})
+	over := Cluster{}
+	if onShards {
+		over = onTestShards
+	}
+	if err := over.Migrate(t.Context(), dsn); err != nil { // it writes the comments of the views
+		t.Fatal(err)
+	}
 	if after := one[string](t, d, describe); after != before {
 		t.Errorf("the statements changed the tables when they ran again:\n%s\n%s", before, after)
 	}
@@ -202,6 +210,34 @@ func older(t *testing.T, last int) (*DB, string) {
 // Its tables and views are then those of a new database.
 func TestDatabaseOfTheOldStepsIsTakenOver(t *testing.T) {
 	d, dsn := older(t, lastOldStep)
+	takesOver(t, d, dsn)
+}
+
+// The same holds for a database of migration 120, whose columns had few comments, and whose view
+// session_summary was another.
+func TestDatabaseOfMigration120IsTakenOver(t *testing.T) {
+	d, dsn := older(t, lastOldStep)
+	eachMigration(t, func(name, text string) {
+		number, err := strconv.Atoi(name[:5])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if number > 120 {
+			return
+		}
+		if number == 120 { // the others change nothing
+			for _, statement := range statementsOf(text) {
+				exec(t, d, statement)
+			}
+		}
+		exec(t, d, fmt.Sprintf("INSERT INTO %s (version_id, is_applied) VALUES (%d, 1)", versionTable, number))
+	})
+	takesOver(t, d, dsn)
+}
+
+// takesOver migrates a database with rows.
+func takesOver(t *testing.T, d *DB, dsn string) {
+	t.Helper()
 	for _, table := range Tables {
 		exec(t, d, "SYSTEM STOP MERGES "+table) // retain_until of a random row may have passed
 		exec(t, d, "INSERT INTO "+table+" SELECT * FROM generateRandom("+
@@ -247,9 +283,10 @@ func definitions(t *testing.T, d *DB) map[string]string {
 		text := one[string](t, d, "SELECT create_table_query FROM system.tables WHERE database = currentDatabase() AND name = '"+name+"'")
 		text = strings.ReplaceAll(text, database+".", "")
 		if head, settings, found := strings.Cut(text, " SETTINGS "); found && strings.HasPrefix(text, "CREATE TABLE") {
+			settings, comment, _ := strings.Cut(settings, " COMMENT ")
 			sorted := strings.Split(settings, ", ")
 			slices.Sort(sorted)
-			text = head + " SETTINGS " + strings.Join(sorted, ", ")
+			text = head + " SETTINGS " + strings.Join(sorted, ", ") + " COMMENT " + comment
 		}
 		all[name] = text
 	}

@@ -4,22 +4,22 @@
 -- queries filter or group by are stored. All others are ALIAS columns, read from raw on demand.
 CREATE TABLE IF NOT EXISTS traces
 (
-    event_hour              UInt32 COMMENT 'event_time in whole hours since 1970' CODEC(Delta, ZSTD(1)),
+    event_hour              UInt32 CODEC(Delta, ZSTD(1)),
     tenant                  LowCardinality(String),
     agent_id                String CODEC(ZSTD(1)),
     trace_id                String CODEC(ZSTD(1)),
-    digest                  FixedString(32) COMMENT 'SHA-256 of raw' CODEC(NONE),
+    digest                  FixedString(32) CODEC(NONE),
 
-    event_time              DateTime64(9, 'UTC') COMMENT 'timestamp of the trace: the agent''s clock' CODEC(Delta, ZSTD(1)),
-    received_at             DateTime64(9, 'UTC') COMMENT 'the broker''s clock when it took the message' CODEC(Delta, ZSTD(1)),
-    arrival                 UInt64 MATERIALIZED bitNot(toUInt64(toUnixTimestamp64Nano(received_at))) COMMENT 'larger is earlier' CODEC(Delta, ZSTD(1)),
+    event_time              DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
+    received_at             DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
+    arrival                 UInt64 MATERIALIZED bitNot(toUInt64(toUnixTimestamp64Nano(received_at))) CODEC(Delta, ZSTD(1)),
     retain_until            DateTime('UTC') CODEC(Delta, ZSTD(1)),
-    stream_created          DateTime64(9, 'UTC') COMMENT 'which TRACES stream stream_sequence counts in' CODEC(Delta, ZSTD(1)),
+    stream_created          DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
     stream_sequence         UInt64 CODEC(Delta, ZSTD(1)),
     stream_partition        UInt16 CODEC(ZSTD(1)),
 
     card_id                 String CODEC(ZSTD(1)),
-    session_id              String COMMENT 'never empty: a trace without one belongs to its agent''s synthetic session of the day' CODEC(ZSTD(1)),
+    session_id              String CODEC(ZSTD(1)),
     session_end             Bool,
     sequence_number         Nullable(UInt64) CODEC(ZSTD(1)),
 

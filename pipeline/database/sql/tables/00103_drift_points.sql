@@ -18,16 +18,16 @@ CREATE TABLE IF NOT EXISTS drift_points
     stream_sequence UInt64 CODEC(Delta, ZSTD(1)),
     session_id      String CODEC(ZSTD(1)),
 
-    status          LowCardinality(String) COMMENT 'baseline, normal, low, drift, recovered; late, conflict: stored, not used',
-    similarity      Nullable(Float64) COMMENT 'to the baseline centroid; null where the trace was not compared' CODEC(ZSTD(1)),
+    status          LowCardinality(String),
+    similarity      Nullable(Float64) CODEC(ZSTD(1)),
     threshold       Float64 CODEC(ZSTD(1)),
-    streak          UInt32 COMMENT 'low traces in a row up to this one' CODEC(ZSTD(1)),
-    methodology     LowCardinality(String) COMMENT 'why the thresholds differ from AAP section 8.3; empty for its own',
+    streak          UInt32 CODEC(ZSTD(1)),
+    methodology     LowCardinality(String),
 
     trace_digest_hex String ALIAS lower(hex(trace_digest)),
 
-    mode            LowCardinality(String) COMMENT 'first, rolling, pinned; empty before there were modes',
-    baseline_id     FixedString(32) COMMENT 'zero where the trace was not compared' CODEC(ZSTD(1)),
+    mode            LowCardinality(String),
+    baseline_id     FixedString(32) CODEC(ZSTD(1)),
     baseline_id_hex String ALIAS lower(hex(baseline_id)),
 
     INDEX agent_id_bloom agent_id TYPE bloom_filter(0.01) GRANULARITY 1,

@@ -2,15 +2,15 @@
 -- Drift alerts (AAP section 8.4): one for each streak. A replay gives an alert the same id.
 CREATE TABLE IF NOT EXISTS drift_alerts
 (
-    event_hour          UInt32 COMMENT 'detection_timestamp in whole hours since 1970',
+    event_hour          UInt32,
     tenant              LowCardinality(String),
     agent_id            String CODEC(ZSTD(1)),
     alert_id            FixedString(32) CODEC(NONE),
 
     alert_type          LowCardinality(String),
     card_id             String CODEC(ZSTD(1)),
-    detection_timestamp DateTime64(9, 'UTC') COMMENT 'event time of the streak''s last trace' CODEC(Delta, ZSTD(1)),
-    received_at         DateTime64(9, 'UTC') COMMENT 'broker time of the streak''s last trace' CODEC(Delta, ZSTD(1)),
+    detection_timestamp DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
+    received_at         DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
     arrival             UInt64 MATERIALIZED bitNot(toUInt64(toUnixTimestamp64Nano(received_at))),
     retain_until        DateTime('UTC'),
     similarity_score    Float64,
@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS drift_alerts
 
     alert_id_hex        String ALIAS lower(hex(alert_id)),
 
-    mode                LowCardinality(String) COMMENT 'first, rolling, pinned; empty before there were modes',
+    mode                LowCardinality(String),
     baseline_id         FixedString(32),
     baseline_id_hex     String ALIAS lower(hex(baseline_id)),
 

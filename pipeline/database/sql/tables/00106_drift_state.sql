@@ -9,11 +9,11 @@ CREATE TABLE IF NOT EXISTS drift_state
     agent_id         String CODEC(ZSTD(1)),
     card_id          String CODEC(ZSTD(1)),
 
-    version          UInt64 COMMENT 'traces settled: grows with every one',
-    applied          UInt64 COMMENT 'every trace of (agent, card) up to this stream sequence is settled',
-    applied_above    Array(UInt64) COMMENT 'stream sequences above it that are settled too',
+    version          UInt64,
+    applied          UInt64,
+    applied_above    Array(UInt64),
     last_event_time  DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
-    state            String COMMENT 'JSON of package pipeline/drift' CODEC(ZSTD(1)),
+    state            String CODEC(ZSTD(1)),
 
     INDEX agent_id_bloom agent_id TYPE bloom_filter(0.01) GRANULARITY 1
 )

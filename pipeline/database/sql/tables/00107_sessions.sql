@@ -7,9 +7,9 @@ CREATE TABLE IF NOT EXISTS sessions
     agent_id       String CODEC(ZSTD(1)),
     session_id     String CODEC(ZSTD(1)),
 
-    version        UInt64 COMMENT 'grows with every change',
-    status         LowCardinality(String) COMMENT 'open, sealed, held',
-    reason         String COMMENT 'why it was sealed, or is held' CODEC(ZSTD(1)),
+    version        UInt64,
+    status         LowCardinality(String),
+    reason         String CODEC(ZSTD(1)),
     traces         UInt64,
     bundles        UInt32,
     ended          Bool,

@@ -5,13 +5,13 @@ CREATE TABLE IF NOT EXISTS bundles
     tenant          LowCardinality(String),
     agent_id        String CODEC(ZSTD(1)),
     session_id      String CODEC(ZSTD(1)),
-    part            UInt32 COMMENT 'from 1',
-    sha256          FixedString(32) COMMENT 'of the .tar.gz' CODEC(NONE),
+    part            UInt32,
+    sha256          FixedString(32) CODEC(NONE),
 
     last_part       Bool,
-    path            String COMMENT 'within the bundle directory' CODEC(ZSTD(1)),
+    path            String CODEC(ZSTD(1)),
     bytes           UInt64,
-    action_count    UInt64 COMMENT 'rows of the audit log, open and seal rows included',
+    action_count    UInt64,
     trace_count     UInt64,
     redactions      UInt64,
     first_event     DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
@@ -20,9 +20,9 @@ CREATE TABLE IF NOT EXISTS bundles
     last_sequence   UInt64,
     trace_ids       Array(String) CODEC(ZSTD(1)),
     chain_hash      String,
-    previous_sha256 String COMMENT 'hexadecimal; empty for the first part',
+    previous_sha256 String,
     key_id          LowCardinality(String),
-    reason          LowCardinality(String) COMMENT 'ended, idle, requested, rotation, late',
+    reason          LowCardinality(String),
     exported_at     DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
     precedence      UInt64 MATERIALIZED bitNot(toUInt64(toUnixTimestamp64Nano(exported_at))),
 
@@ -44,33 +44,4 @@ SELECT
     redactions, first_event, last_event, first_sequence, last_sequence, trace_ids, chain_hash, previous_sha256,
     key_id, reason, exported_at
 FROM bundles FINAL
-SETTINGS do_not_merge_across_partitions_select_final = 0;
-
--- Each session with its stored traces, their verdicts and its bundles.
-CREATE OR REPLACE VIEW session_summary AS
-SELECT
-    t.tenant AS tenant, t.agent_id AS agent_id, t.session_id AS session_id,
-    t.traces AS traces, t.first_event AS first_event, t.last_event AS last_event, t.ended AS ended, t.cost_cents AS cost_cents,
-    v.violations AS violations, v.findings AS findings, v.card_unknown AS card_unknown,
-    b.bundles AS bundles, b.sealed_traces AS sealed_traces
-FROM
-(
-    SELECT tenant, agent_id, session_id, count() AS traces, min(event_time) AS first_event, max(event_time) AS last_event,
-           max(session_end) AS ended, sum(cost_cents) AS cost_cents
-    FROM traces FINAL
-    GROUP BY tenant, agent_id, session_id
-) AS t
-LEFT JOIN
-(
-    SELECT tenant, agent_id, session_id, countIf(notEmpty(violation_types)) AS violations,
-           countIf(notEmpty(finding_types)) AS findings, countIf(status = 'card_unknown') AS card_unknown
-    FROM current_verdicts
-    GROUP BY tenant, agent_id, session_id
-) AS v ON t.tenant = v.tenant AND t.agent_id = v.agent_id AND t.session_id = v.session_id
-LEFT JOIN
-(
-    SELECT tenant, agent_id, session_id, count() AS bundles, sum(trace_count) AS sealed_traces
-    FROM bundles FINAL
-    GROUP BY tenant, agent_id, session_id
-) AS b ON t.tenant = b.tenant AND t.agent_id = b.agent_id AND t.session_id = b.session_id
 SETTINGS do_not_merge_across_partitions_select_final = 0;

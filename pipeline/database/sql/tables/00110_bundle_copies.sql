@@ -4,11 +4,11 @@
 CREATE TABLE IF NOT EXISTS bundle_copies
 (
     tenant       LowCardinality(String),
-    destination  LowCardinality(String) COMMENT 'its location: nats:bundles, https://host/bucket/prefix',
-    path         String COMMENT 'within the bundle directory, and at the destination' CODEC(ZSTD(1)),
+    destination  LowCardinality(String),
+    path         String CODEC(ZSTD(1)),
     sha256       FixedString(32) CODEC(NONE),
     bytes        UInt64,
-    delivered_at DateTime64(9, 'UTC') COMMENT 'when it was known to be there' CODEC(Delta, ZSTD(1)),
+    delivered_at DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
     precedence   UInt64 MATERIALIZED bitNot(toUInt64(toUnixTimestamp64Nano(delivered_at))),
 
     sha256_hex   String ALIAS lower(hex(sha256))

@@ -10,14 +10,14 @@ CREATE TABLE IF NOT EXISTS seal_runs
 
     started_at      DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
     finished_at     DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
-    outcome         LowCardinality(String) COMMENT 'sealed, held, failed',
+    outcome         LowCardinality(String),
     reason          String CODEC(ZSTD(1)),
     traces          UInt64,
-    cut             UInt64 COMMENT 'highest stream sequence covered',
-    changed         Array(String) COMMENT 'trace ids whose stored bytes differ from their receipt' CODEC(ZSTD(1)),
-    missing         Array(String) COMMENT 'receipted digests without a row' CODEC(ZSTD(1)),
-    foreign_rows    Array(String) COMMENT 'trace ids without a receipt' CODEC(ZSTD(1)),
-    sha256          String COMMENT 'hexadecimal; empty unless sealed',
+    cut             UInt64,
+    changed         Array(String) CODEC(ZSTD(1)),
+    missing         Array(String) CODEC(ZSTD(1)),
+    foreign_rows    Array(String) CODEC(ZSTD(1)),
+    sha256          String,
 
     INDEX agent_id_bloom agent_id TYPE bloom_filter(0.01) GRANULARITY 1,
     INDEX session_id_bloom session_id TYPE bloom_filter(0.01) GRANULARITY 1

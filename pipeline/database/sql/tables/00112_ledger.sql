@@ -4,16 +4,16 @@
 CREATE TABLE IF NOT EXISTS ledger
 (
     tenant     LowCardinality(String),
-    ledger     String COMMENT 'agent id; empty for the operator''s' CODEC(ZSTD(1)),
-    file       UInt64 COMMENT 'number of the operator''s file, from 1; 0 for an agent''s',
-    stream_created DateTime64(9, 'UTC') COMMENT 'which stream sequence counts in',
-    sequence   UInt64 COMMENT 'in that stream; 0 for the beginning of an operator''s file',
-    seq        UInt64 COMMENT 'number within the chain',
+    ledger     String CODEC(ZSTD(1)),
+    file       UInt64,
+    stream_created DateTime64(9, 'UTC'),
+    sequence   UInt64,
+    seq        UInt64,
     type       LowCardinality(String),
-    data       String COMMENT 'canonical JSON; of what is no entry, the bytes received' CODEC(ZSTD(1)),
-    hash       String COMMENT 'hexadecimal' CODEC(ZSTD(1)),
-    at         DateTime64(9, 'UTC') COMMENT 'by the broker''s clock' CODEC(Delta, ZSTD(1)),
-    fault      String COMMENT 'why the entry does not hold; empty when it does' CODEC(ZSTD(1))
+    data       String CODEC(ZSTD(1)),
+    hash       String CODEC(ZSTD(1)),
+    at         DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
+    fault      String CODEC(ZSTD(1))
 )
 ENGINE = ReplacingMergeTree
 PARTITION BY toYYYYMM(at)

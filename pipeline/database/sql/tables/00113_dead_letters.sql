@@ -2,19 +2,19 @@
 -- Records that can never succeed: the original bytes, and the reason.
 CREATE TABLE IF NOT EXISTS dead_letters
 (
-    event_hour      UInt32 COMMENT 'received_at in whole hours since 1970',
+    event_hour      UInt32,
     tenant          LowCardinality(String),
     stage           LowCardinality(String),
-    origin_created  DateTime64(9, 'UTC') COMMENT 'which stream origin_sequence counts in; 1970 for a record no stream took',
+    origin_created  DateTime64(9, 'UTC'),
     origin_sequence UInt64,
-    digest          FixedString(32) COMMENT 'SHA-256 of raw' CODEC(NONE),
+    digest          FixedString(32) CODEC(NONE),
 
     received_at     DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
     arrival         UInt64 MATERIALIZED bitNot(toUInt64(toUnixTimestamp64Nano(received_at))),
     retain_until    DateTime('UTC'),
     subject         String CODEC(ZSTD(1)),
-    agent_id        String COMMENT 'of subject or credential: the record''s own is not to be trusted' CODEC(ZSTD(1)),
-    trace_id        String COMMENT 'empty where it could not be read' CODEC(ZSTD(1)),
+    agent_id        String CODEC(ZSTD(1)),
+    trace_id        String CODEC(ZSTD(1)),
     reason          LowCardinality(String),
     faults          Nested(pointer String, message String),
     raw             String CODEC(ZSTD(1)),

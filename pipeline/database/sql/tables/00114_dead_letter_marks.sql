@@ -3,10 +3,10 @@
 CREATE TABLE IF NOT EXISTS dead_letter_marks
 (
     tenant    LowCardinality(String),
-    digest    FixedString(32) COMMENT 'SHA-256 of the letter''s bytes' CODEC(NONE),
-    marked_at DateTime64(9, 'UTC') COMMENT 'by the broker''s clock; it counts for letters received before' CODEC(Delta, ZSTD(1)),
-    mark      LowCardinality(String) COMMENT 'what was done',
-    marked_by String COMMENT 'name of the token''s entry' CODEC(ZSTD(1)),
+    digest    FixedString(32) CODEC(NONE),
+    marked_at DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
+    mark      LowCardinality(String),
+    marked_by String CODEC(ZSTD(1)),
     note      String CODEC(ZSTD(1)),
 
     digest_hex String ALIAS lower(hex(digest))

@@ -6,8 +6,8 @@ CREATE TABLE IF NOT EXISTS revocations
     agent_id   String CODEC(ZSTD(1)),
     card_id    String CODEC(ZSTD(1)),
 
-    revoked_at DateTime64(9, 'UTC') COMMENT 'from here on the card is not in force' CODEC(Delta, ZSTD(1)),
-    precedence UInt64 MATERIALIZED bitNot(toUInt64(toUnixTimestamp64Nano(revoked_at))) COMMENT 'larger is earlier',
+    revoked_at DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
+    precedence UInt64 MATERIALIZED bitNot(toUInt64(toUnixTimestamp64Nano(revoked_at))),
     reason     String CODEC(ZSTD(1)),
 
     INDEX agent_id_bloom agent_id TYPE bloom_filter(0.01) GRANULARITY 1

@@ -5,7 +5,7 @@ CREATE TABLE IF NOT EXISTS cards
     tenant               LowCardinality(String),
     agent_id             String CODEC(ZSTD(1)),
     card_id              String CODEC(ZSTD(1)),
-    digest               FixedString(32) COMMENT 'SHA-256 of the JCS form' CODEC(NONE),
+    digest               FixedString(32) CODEC(NONE),
 
     registered_at        DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
     precedence           UInt64 MATERIALIZED bitNot(toUInt64(toUnixTimestamp64Nano(registered_at))),

@@ -3,25 +3,25 @@
 -- traces that show it (AAP section 3.2, step 6).
 CREATE TABLE IF NOT EXISTS task_results
 (
-    event_hour           UInt32 COMMENT 'finished_at in whole hours since 1970',
+    event_hour           UInt32,
     tenant               LowCardinality(String),
     initiator_agent_id   String CODEC(ZSTD(1)),
     responder_agent_id   String CODEC(ZSTD(1)),
-    digest               FixedString(32) COMMENT 'of the JCS form of the message' CODEC(NONE),
+    digest               FixedString(32) CODEC(NONE),
 
-    request_id           String COMMENT 'of the handshake' CODEC(ZSTD(1)),
+    request_id           String CODEC(ZSTD(1)),
     transport            LowCardinality(String),
-    finished_at          DateTime64(9, 'UTC') COMMENT 'timestamp of the task_result' CODEC(Delta, ZSTD(1)),
-    received_at          DateTime64(9, 'UTC') COMMENT 'broker time' CODEC(Delta, ZSTD(1)),
+    finished_at          DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
+    received_at          DateTime64(9, 'UTC') CODEC(Delta, ZSTD(1)),
     arrival              UInt64 MATERIALIZED bitNot(toUInt64(toUnixTimestamp64Nano(received_at))),
     retain_until         DateTime('UTC'),
 
     responder_card_id    String CODEC(ZSTD(1)),
-    status               LowCardinality(String) COMMENT 'completed, failed or declined',
-    trace_ids            Array(String) COMMENT 'of the responder' CODEC(ZSTD(1)),
+    status               LowCardinality(String),
+    trace_ids            Array(String) CODEC(ZSTD(1)),
     session_id           String CODEC(ZSTD(1)),
-    key_id               String COMMENT 'of the signature; empty where there is none' CODEC(ZSTD(1)),
-    message              String COMMENT 'the task_result as it was sent' CODEC(ZSTD(1)),
+    key_id               String CODEC(ZSTD(1)),
+    message              String CODEC(ZSTD(1)),
 
     digest_hex           String ALIAS lower(hex(digest)),
     result               String ALIAS JSONExtractRaw(message, 'result'),
