@@ -22,7 +22,8 @@ var (
 	servers   = []string{"broker/...", "engine/...", "fleet/..."}
 	top       = []string{"machine/...", "cmd/...", "integration/..."}
 	forTests  = []string{"pipeline/pipelinetest/...", "broker/brokertest/...", "engine/enginetest/...", "aivs/anchor/anchortest",
-		"pipeline/transport/transporttest", "pipeline/durable/durabletest", "pipeline/destination/s3/s3test"}
+		"pipeline/transport/transporttest", "pipeline/durable/durabletest", "pipeline/destination/s3/s3test",
+		"clients/clientstest"}
 
 	nats       = "github.com/nats-io/..."
 	clickhouse = "github.com/ClickHouse/..."

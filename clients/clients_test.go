@@ -1,0 +1,167 @@
+// Package clients_test runs the tests of the Python and the TypeScript client that need no server, and compares
+// the traces that both build with package schema. integration.TestClientsSurviveKillsOfIngest has the tests
+// with a real ingest.
+package clients_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/clients/clientstest"
+	"github.com/plumbline/plumbline/schema"
+)
+
+func TestPython(t *testing.T) {
+	t.Parallel()
+	run(t, clientstest.Python(t, "-m", "unittest"))
+}
+
+func TestTypeScript(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(clientstest.Dir(t, "typescript"), "test", "*.test.mjs"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no tests of the TypeScript client: %v", err)
+	}
+	run(t, clientstest.Node(t, append([]string{"--test"}, files...)...))
+}
+
+func run(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	cmd.Env = append(cmd.Environ(), "TMPDIR="+t.TempDir(), "HOME="+t.TempDir())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %v\n%s", cmd.Args, err, out)
+	}
+}
+
+// decisions are arguments of record. Some make no trace.
+var decisions = []string{
+	`{"action": "search"}`,
+	`{"action": "search", "parameters": {"z": 1e21, "a": [1e-7, 0.1, -0, 5e-324, 1.7976931348623157e308], "é": "€\u000f\"\\", "😀": null, "ﬁ": 1}}`,
+	`{"action": "buy", "type": "escalate", "category": "escalation_trigger", "target": {"type": "shop", "identifier": "x"},
+		"alternatives": ["wait", {"option_id": "A", "description": "buy", "score": 1, "scoring_factors": {"risk": 0.1}, "flags": ["late"]}], "selected": "A",
+		"reasoning": "cheap", "values": ["honesty"], "confidence": 0.5, "turn": 3, "prior": ["tr-0"], "environment": {"client": "web"},
+		"escalation": {"required": true, "reason": "price", "escalation_id": "e", "escalation_status": "approved",
+			"triggers_checked": [{"trigger": "amount > 100", "matched": true, "value_observed": 250}],
+			"principal_response": {"decision": "approved", "timestamp": "2026-01-31T12:05:00Z", "conditions": ["amount <= 300"]}},
+		"execution": {"tool_name": "shop", "inputs": {"amount": 250}, "outputs": [1], "cost_cents": 3, "error": "none"}, "metadata": {"model": "m"}}`,
+	`{}`,
+	`{"action": 5}`,
+	`{"action": ""}`,
+	`{"action": "x", "type": "buy", "category": "free"}`,
+	`{"action": "x", "type": 1, "category": []}`,
+	`{"action": "x", "target": "shop"}`,
+	`{"action": "x", "target": {"type": null, "identifier": 7}}`,
+	`{"action": "x", "parameters": [1]}`,
+	`{"action": "x", "alternatives": []}`,
+	`{"action": "x", "alternatives": {"a": 1}, "selected": "a"}`,
+	`{"action": "x", "alternatives": ["a", "b"]}`,
+	`{"action": "x", "alternatives": ["a", "b", "a"], "selected": "c"}`,
+	`{"action": "x", "alternatives": [1, {"option_id": "", "description": 2, "score": 2, "scoring_factors": 3, "flags": "f"}, {"option_id": "b", "flags": [1]}], "selected": "b"}`,
+	`{"action": "x", "alternatives": [{"option_id": "A", "description": "d", "score": null, "scoring_factors": null, "flags": null}]}`,
+	`{"action": "x", "reasoning": 1, "values": "honesty"}`,
+	`{"action": "x", "values": [1, null, "v"]}`,
+	`{"action": "x", "confidence": 1.5}`,
+	`{"action": "x", "confidence": -0.25}`,
+	`{"action": "x", "confidence": "high"}`,
+	`{"action": "x", "confidence": true}`,
+	`{"action": "x", "turn": -1}`,
+	`{"action": "x", "turn": 1.5}`,
+	`{"action": "x", "turn": "2"}`,
+	`{"action": "x", "prior": ["tr-0", 1]}`,
+	`{"action": "x", "prior": "tr-0"}`,
+	`{"action": "x", "environment": "web", "metadata": "m"}`,
+	`{"action": "x", "escalation": true}`,
+	`{"action": "x", "escalation": {"evaluated": "yes", "required": null, "reason": 1, "escalation_id": 2, "escalation_status": "open"}}`,
+	`{"action": "x", "escalation": {"reason": null, "escalation_id": null, "escalation_status": null, "triggers_checked": null, "principal_response": null}}`,
+	`{"action": "x", "escalation": {"triggers_checked": [1, {"trigger": 1, "matched": 1}], "principal_response": {"decision": 1, "timestamp": "now", "conditions": [1]}}}`,
+	`{"action": "x", "escalation": {"triggers_checked": {}, "principal_response": []}}`,
+	`{"action": "x", "execution": "shop"}`,
+	`{"action": "x", "session_id": "~utc-2026-01-31"}`,
+	`{"action": "x", "timestamp": "yesterday"}`,
+	`{"action": "x", "timestamp": 5}`,
+	`{"action": "x", "timestamp": "2026-02-30T12:00:00Z"}`,
+	`{"action": "x", "timestamp": "2026-01-31T12:00:00"}`,
+	`{"action": "x", "timestamp": "2026-01-31t12:00:00.123456789+02:00"}`,
+	`{"action": "x", "timestamp": "2026-06-30T23:59:60Z"}`,
+	`{"action": "x", "timestamp": "2026-07-01T01:59:60+02:00"}`,
+	`{"action": "x", "timestamp": "2026-06-30T22:59:60Z"}`,
+	`{"action": "x", "timestamp": "1969-12-31T23:59:59Z"}`,
+	`{"action": "x", "timestamp": "2106-01-01T00:00:00Z"}`,
+	`{"action": "x", "timestamp": "2026-01-31T24:00:00Z"}`,
+	`{"action": "` + strings.Repeat("é", 257) + `"}`,
+	`{"action": "x", "alternatives": ["a"], "selected": "` + strings.Repeat("é", 200) + `"}`,
+}
+
+// Both clients build the same bytes, and find the faults that ingest finds, in the same words.
+func TestClientsBuildWhatIngestAdmits(t *testing.T) {
+	t.Parallel()
+	type built struct {
+		Trace  string         `json:"trace"`
+		Faults []schema.Fault `json:"faults"`
+	}
+	var lines bytes.Buffer
+	for _, d := range decisions {
+		if err := json.Compact(&lines, []byte(d)); err != nil {
+			t.Fatalf("%s: %v", d, err)
+		}
+		lines.WriteByte('\n')
+	}
+	var answers [2][]built
+	for i, cmd := range []*exec.Cmd{clientstest.Python(t, "-m", "tests.decisions"), clientstest.Node(t, "test/decisions.mjs")} {
+		var stderr bytes.Buffer
+		cmd.Stdin, cmd.Stderr = bytes.NewReader(lines.Bytes()), &stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", cmd.Args, err, &stderr)
+		}
+		for text := range bytes.Lines(out) {
+			var b built
+			if err := json.Unmarshal(text, &b); err != nil {
+				t.Fatalf("%v: %v: %s", cmd.Args, err, text)
+			}
+			answers[i] = append(answers[i], b)
+		}
+		if len(answers[i]) != len(decisions) {
+			t.Fatalf("%v: %d answers, want %d", cmd.Args, len(answers[i]), len(decisions))
+		}
+	}
+	valid := 0
+	for i, d := range decisions {
+		python, typescript := answers[0][i], answers[1][i]
+		if python.Trace != typescript.Trace {
+			t.Errorf("%s: built in Python\n%s\nin TypeScript\n%s", d, python.Trace, typescript.Trace)
+		}
+		_, err := schema.Admit("", []byte(python.Trace))
+		var refusal *schema.Refusal
+		if errors.As(err, &refusal) {
+			refusal.Faults = sorted(refusal.Faults)
+		} else {
+			refusal = new(schema.Refusal)
+			valid++
+		}
+		for name, got := range map[string][]schema.Fault{"Python": sorted(python.Faults), "TypeScript": sorted(typescript.Faults)} {
+			if !slices.Equal(got, refusal.Faults) {
+				t.Errorf("%s: %s finds %q, ingest finds %q", d, name, got, refusal.Faults)
+			}
+		}
+		form, err := schema.Canonical([]byte(python.Trace))
+		if err != nil || string(form) != python.Trace {
+			t.Errorf("%s: the trace is not in canonical form: %v\n%s", d, err, python.Trace)
+		}
+	}
+	if valid < 8 || valid > len(decisions)/2 {
+		t.Errorf("%d of %d decisions are valid: the list does not test both sides", valid, len(decisions))
+	}
+}
+
+func sorted(faults []schema.Fault) []schema.Fault {
+	return slices.SortedFunc(slices.Values(faults), func(a, b schema.Fault) int {
+		return strings.Compare(a.Pointer+"\x00"+a.Message, b.Pointer+"\x00"+b.Message)
+	})
+}

@@ -1,0 +1,282 @@
+"""What becomes of traces while ingest answers, hangs, refuses, is away, or the agent dies."""
+import json
+import os
+import signal
+import threading
+import time
+import unittest
+
+from plumbline import Recorder
+from tests.case import AGENT, Case
+from tests.ingest import Ingest, Silent, nowhere, outcomes
+
+
+class Delivery(Case):
+    def test_session_is_delivered_in_order_and_ended(self):
+        with Ingest() as ingest:
+            recorder = self.recorder(ingest.url)
+            with recorder.session() as session:
+                ids = [session.record(f"step-{i}") for i in range(1200)]
+            self.assertTrue(recorder.flush(20))
+            traces = ingest.traces()
+            self.assertEqual([t["trace_id"] for t in traces], ids)
+            self.assertEqual([t["context"]["metadata"]["sequence_number"] for t in traces], list(range(1, 1201)))
+            self.assertEqual(ingest.ends, [(session.session_id, 1200)])
+            self.assertEqual(recorder.stats()["accepted"], 1200)
+            self.assertEqual(recorder.stats()["waiting"], 0)
+            self.assertTrue(recorder.close())
+            self.assertEqual(os.listdir(os.path.join(self.spool, os.listdir(self.spool)[0])), [])
+
+    def test_record_never_waits_for_an_ingest_that_hangs(self):
+        with Silent() as silent:
+            recorder = self.recorder(silent.url, request_timeout=60)
+            session, slowest = recorder.session(), 0.0
+            for _ in range(3000):
+                began = time.perf_counter()
+                session.record("search")
+                slowest = max(slowest, time.perf_counter() - began)
+            self.assertLess(slowest, 1)
+            self.assertFalse(recorder.flush(0.01))
+            began = time.perf_counter()
+            self.assertFalse(recorder.close(0.05))
+            self.assertLess(time.perf_counter() - began, 5)
+            self.assertEqual(len(self.spooled()[0]), 3000)
+
+    def test_what_waited_is_sent_when_ingest_is_back(self):
+        answers = [(503, {"Retry-After": "0"}, b'{"error":"unavailable","message":"the broker is away"}'), (500, {}, b"oops"),
+                   (401, {}, b'{"error":"token","message":"unknown token"}')]
+        with Ingest(lambda path, lines: answers.pop(0) if answers else None) as ingest:
+            recorder = self.recorder(ingest.url)
+            session = recorder.session()
+            ids = [session.record("search") for _ in range(10)]
+            self.assertTrue(recorder.flush(20))
+            self.assertEqual([t["trace_id"] for t in ingest.traces()], ids)
+            self.assertEqual(self.kinds(), ["unreachable", "request"])
+            self.assertIn("the broker is away", str(self.errors[0]))
+            self.assertIn("unknown token", str(self.errors[1]))
+
+    def test_only_lines_without_an_outcome_are_sent_again(self):
+        seen = []
+
+        def answer(path, lines):
+            seen.append(lines)
+            if len(seen) == 1:
+                half = outcomes(lines, "accepted").splitlines(True)
+                return 503, {"Retry-After": "0"}, b"".join(half[:3]) + outcomes(lines, "retry").splitlines(True)[3]
+            return None
+
+        with Ingest(answer) as ingest:
+            recorder = self.recorder(ingest.url)
+            session = recorder.session()
+            for _ in range(5):
+                session.record("search")
+            self.assertTrue(recorder.flush(20))
+            self.assertEqual(seen[1], seen[0][3:])
+            self.assertEqual(recorder.stats()["accepted"], 5)
+
+    def test_refusals_and_warnings_are_heard(self):
+        warning = {"code": "unknown_card", "pointer": "/card_id", "message": "not registered"}
+        fault = {"pointer": "/action/name", "message": "must not be empty"}
+
+        def answer(path, lines):
+            told = [outcomes([line], status, [fault] if status == "refused" else [], [warning] if status == "accepted" else [])
+                    for line, status in zip(lines, ("accepted", "refused", "forbidden", "duplicate", "accepted"))]
+            return 207, {}, b"".join(text.replace(b'"line": 1', b'"line": %d' % i) for i, text in enumerate(told, 1))
+
+        with Ingest(answer) as ingest:
+            recorder = self.recorder(ingest.url)
+            session = recorder.session()
+            ids = [session.record("search") for _ in range(5)]
+            self.assertTrue(recorder.flush(20))
+            self.assertEqual([(e.kind, e.trace_id) for e in self.errors], [("refused", ids[1]), ("forbidden", ids[2])])
+            self.assertEqual(self.errors[0].faults, [("/action/name", "must not be empty")])
+            self.assertEqual(self.warnings, [("unknown_card", "/card_id not registered", ids[0])])
+            stats = recorder.stats()
+            self.assertEqual([stats[k] for k in ("accepted", "duplicate", "refused", "forbidden")], [2, 1, 1, 1])
+
+    def test_a_proxy_that_takes_only_small_requests(self):
+        def answer(path, lines):
+            size = sum(len(line) + 1 for line in lines)
+            return (413, {}, b"<html>too large</html>") if size > 5000 else None
+
+        with Ingest(answer) as ingest:
+            recorder = self.recorder(ingest.url)
+            session = recorder.session()
+            ids = [session.record("search") for _ in range(40)]
+            large = session.record("search", parameters={"text": "x" * 6000})
+            ids.append(session.record("search"))
+            self.assertTrue(recorder.flush(20))
+            self.assertEqual([t["trace_id"] for t in ingest.traces()], ids)
+            self.assertEqual(self.kinds(), ["refused"])
+            self.assertNotIn(large, [t["trace_id"] for t in ingest.traces()])
+
+    def test_a_full_spool_drops_counts_and_says_so(self):
+        recorder = self.recorder(nowhere(), spool_bytes=20_000)
+        session = recorder.session()
+        for _ in range(200):
+            session.record("search")
+        self.wait("drops", lambda: recorder.stats()["dropped"] > 0)
+        recorder.close(0)
+        lines, size = self.spooled()
+        stats = recorder.stats()
+        self.assertLessEqual(size, 20_000)
+        self.assertEqual(stats["recorded"], 200)
+        self.assertEqual(stats["waiting"], len(lines))
+        self.assertEqual(stats["dropped"] + stats["waiting"], 200)
+        self.assertEqual(sum(e.count for e in self.errors if e.kind == "dropped"), stats["dropped"])
+
+    def test_a_spool_that_cannot_be_written(self):
+        file = os.path.join(self.spool, "file")
+        open(file, "w").close()
+        with Ingest() as ingest:
+            recorder = self.recorder(ingest.url, spool=file)
+            session = recorder.session()
+            ids = [session.record("search") for _ in range(10)]
+            self.assertTrue(recorder.flush(20))
+            self.assertEqual([t["trace_id"] for t in ingest.traces()], ids)
+            self.assertIn("spool", self.kinds())
+
+    def test_memory_only(self):
+        with Ingest() as ingest:
+            recorder = self.recorder(ingest.url, spool=False)
+            recorder.session().record("search")
+            self.assertTrue(recorder.flush(20))
+        recorder = self.recorder(nowhere(), spool=False)
+        recorder.session().record("search")
+        self.assertFalse(recorder.close(0.05))
+        self.assertEqual(recorder.stats()["dropped"], 1)
+        self.assertIn("dropped", self.kinds())
+
+    def test_a_closed_recorder_counts_what_it_does_not_take(self):
+        recorder = self.recorder(nowhere())
+        session = recorder.session()
+        recorder.close(0)
+        session.record("search")
+        self.assertEqual((recorder.stats()["dropped"], self.kinds()), (1, ["dropped"]))
+
+    def test_handlers_may_fail_and_may_call_the_recorder(self):
+        def handler(error):
+            recorder.stats()
+            session.record("from the handler")
+            raise RuntimeError("the agent's own bug")
+
+        with Ingest(), self.assertLogs("plumbline", "ERROR") as logs:
+            recorder = self.recorder(nowhere(), on_error=handler, durable=True)
+            session = recorder.session()
+            session.record("")
+            self.wait("a handler's failure", lambda: logs.output)
+        self.assertEqual(recorder.stats()["invalid"], 1)
+
+    def test_many_threads_number_without_gaps(self):
+        with Ingest() as ingest:
+            recorder = self.recorder(ingest.url)
+            session = recorder.session()
+            threads = [threading.Thread(target=lambda: [session.record("search") for _ in range(100)]) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertTrue(recorder.flush(20))
+            traces = sorted(ingest.traces(), key=lambda t: t["context"]["metadata"]["sequence_number"])
+            self.assertEqual([t["context"]["metadata"]["sequence_number"] for t in traces], list(range(1, 801)))
+            self.assertEqual([t["timestamp"] for t in traces], sorted(t["timestamp"] for t in traces))
+
+
+class Processes(Case):
+    def test_exit_delivers(self):
+        with Ingest() as ingest:
+            agent = self.process(ingest.url, """
+with recorder.session('s') as session:
+    for i in range(20): print(session.record('search'))
+""")
+            ids = agent.communicate(timeout=30)[0].split()
+            self.assertEqual([t["trace_id"] for t in ingest.traces()], ids)
+            self.assertEqual((len(ids), ingest.ends), (20, [("s", 20)]))
+
+    def test_exit_with_an_exception_spools_and_the_next_process_delivers(self):
+        agent = self.process(nowhere(), """
+for i in range(20): print(recorder.session('s').record('search'))
+sys.exit('the agent failed')
+""")
+        began = time.monotonic()
+        ids = agent.communicate(timeout=30)[0].split()
+        self.assertLess(time.monotonic() - began, 10)
+        self.assertEqual([json.loads(line)["trace_id"] for line in self.spooled()[0]], ids)
+        with Ingest() as ingest:
+            recorder = self.recorder(ingest.url)
+            ids.append(recorder.session().record("search"))
+            self.wait("the spool delivered", lambda: len(ingest.traces()) == 21)
+            self.assertCountEqual([t["trace_id"] for t in ingest.traces()], ids)
+            self.assertTrue(recorder.close())
+        self.assertEqual(self.spooled(), ([], 0))
+
+    def test_a_killed_process_loses_nothing_that_was_written(self):
+        agent = self.process(nowhere(), """
+recorder.session('s').record('first')
+time.sleep(60)
+""")
+        self.wait("a line in the spool", lambda: self.spooled()[0])
+        with Ingest() as ingest:
+            recorder = self.recorder(ingest.url)
+            recorder.session().record("own")
+            self.assertTrue(recorder.flush(20))
+            self.assertEqual(len(ingest.traces()), 1, "the file of a living process was taken")
+            agent.kill()
+            agent.communicate()
+            recorder._delivery._tidy()
+            self.wait("its line delivered", lambda: len(ingest.traces()) == 2)
+            self.assertEqual(ingest.traces()[1]["action"]["name"], "first")
+            recorder.close()
+        directory = os.path.join(self.spool, os.listdir(self.spool)[0])
+        self.assertEqual(os.listdir(directory), [])
+
+    def test_durable_survives_a_kill_right_after_record(self):
+        agent = self.process(nowhere(), """
+recorder = Recorder('did:web:shop.example', 'ac-1', durable=True)
+print(recorder.session('s').record('search'), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+""")
+        ids = agent.communicate(timeout=30)[0].split()
+        self.assertEqual(agent.returncode, -signal.SIGKILL)
+        self.assertEqual([json.loads(line)["trace_id"] for line in self.spooled()[0]], ids)
+
+    def test_fork(self):
+        with Ingest() as ingest:
+            agent = self.process(ingest.url, """
+session = recorder.session('s')
+session.record('before')
+child = os.fork()
+session.record('after in ' + ('the parent' if child else 'the child'))
+if child:
+    os.waitpid(child, 0)
+    recorder.close()
+else:
+    recorder.close()
+    os._exit(0)
+""")
+            agent.communicate(timeout=30)
+            self.assertCountEqual([t["action"]["name"] for t in ingest.traces()], ["before", "after in the parent", "after in the child"])
+
+    def test_a_record_at_the_very_end_is_not_lost(self):
+        with Ingest() as ingest:
+            agent = self.process(ingest.url, """
+import atexit
+late = Recorder('did:web:shop.example', 'ac-1')
+atexit.register(lambda: late.session().record('in atexit'))
+""")
+            agent.communicate(timeout=30)
+            recorder = self.recorder(ingest.url)
+            self.wait("the last record", lambda: [t["action"]["name"] for t in ingest.traces()] == ["in atexit"])
+            recorder.close()
+
+
+class Settings(unittest.TestCase):
+    def test_wrong_settings_are_refused_at_once(self):
+        for options in ({"agent_id": ""}, {"card_id": None}, {"url": "ingest:8080"}, {"url": "ftp://host"}, {"agent_id": "a" * 513},
+                        {"durable": True, "spool": False}):
+            with self.assertRaises(ValueError, msg=str(options)):
+                Recorder(**{"agent_id": AGENT, "card_id": "ac-1", **options})
+
+
+if __name__ == "__main__":
+    unittest.main()
