@@ -2,10 +2,14 @@ package integration_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/clients/clientstest"
@@ -52,6 +56,7 @@ func TestClientsSurviveKillsOfIngest(t *testing.T) {
 			<-exited
 		})
 	}
+	snippets := s.runSnippets()
 	for range 2 {
 		before := s.counts().Traces
 		s.await("traces of the clients", func(c store.Counts) bool { return c.Traces >= before+200 })
@@ -81,14 +86,61 @@ func TestClientsSurviveKillsOfIngest(t *testing.T) {
 			t.Errorf("%s: %d files are left in the spool", name, n)
 		}
 	}
-	const unknown = 1 // test_what_ingest_says_about_a_trace_is_heard: a trace and its session
-	s.await("all traces", func(c store.Counts) bool { return c.Traces >= uint64(traces+unknown) })
+	const unknown = 1 // of test_what_ingest_says_about_a_trace_is_heard
+	s.await("all traces", func(c store.Counts) bool { return c.Traces >= uint64(traces+unknown+snippets) })
 	s.await("all sessions sealed", func(c store.Counts) bool { return c.Bundles >= uint64(sessions) })
 	for name := range clients {
 		s.compareRecording(s.recording(filepath.Join(s.dir, name)))
 	}
 	t.Logf("%d traces of %d sessions", traces, sessions)
 	s.terminate()
+}
+
+// codeBlock matches a block of code in a document, with its language.
+var codeBlock = regexp.MustCompile("(?s)\n```(python|typescript)\n(.*?)```\n")
+
+// runSnippets runs the Python and TypeScript of the clients' documents as a reader would, and returns how many
+// traces that makes.
+func (s *site) runSnippets() (traces int) {
+	s.t.Helper()
+	dir := s.t.TempDir()
+	clientstest.Link(s.t, dir)
+	s.check(os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"type": "module"}`), 0o600))
+	scripts := map[string][]string{}
+	for _, document := range []string{"../docs/CLIENTS.md", "../clients/python/README.md", "../clients/typescript/README.md"} {
+		text, err := os.ReadFile(document)
+		s.check(err)
+		for i, block := range codeBlock.FindAllSubmatch(text, -1) {
+			language := string(block[1])
+			name := fmt.Sprintf("%s-%d.%s", filepath.Base(filepath.Dir(document)), i, map[string]string{"python": "py", "typescript": "ts"}[language])
+			s.check(os.WriteFile(filepath.Join(dir, name), block[2], 0o600))
+			scripts[language] = append(scripts[language], name)
+		}
+	}
+	if len(scripts["python"]) < 3 || len(scripts["typescript"]) < 2 {
+		s.t.Fatalf("the documents have the blocks %v: the expression has gone stale", scripts)
+	}
+	s.runIn(dir, clientstest.Node(s.t, slices.Concat([]string{filepath.Join(clientstest.Dir(s.t, "typescript"), "node_modules", "typescript", "bin", "tsc"),
+		"--strict", "--target", "ES2022", "--module", "NodeNext"}, scripts["typescript"])...))
+	for _, name := range scripts["typescript"] {
+		s.runIn(dir, clientstest.Node(s.t, strings.TrimSuffix(name, "ts")+"js"))
+	}
+	for _, name := range scripts["python"] {
+		s.runIn(dir, clientstest.Python(s.t, name))
+	}
+	const each = 2 // traces of each, except of the block that only makes a key
+	return each * (len(scripts["python"]) + len(scripts["typescript"]) - 1)
+}
+
+// runIn runs a command of a client's user in a directory, and requires success without an error in its log.
+func (s *site) runIn(dir string, cmd *exec.Cmd) {
+	s.t.Helper()
+	cmd.Dir = dir
+	cmd.Env = append(cmd.Environ(), "PLUMBLINE_URL="+s.publisher.url, "PLUMBLINE_SPOOL="+filepath.Join(dir, "spool"))
+	out, err := cmd.CombinedOutput()
+	if err != nil || regexp.MustCompile(`(?m)^(plumbline: )?(invalid|refused|forbidden|unreachable|request|spool|dropped|internal):`).Match(out) {
+		s.t.Errorf("%v: %v\n%s", cmd.Args, err, out)
+	}
 }
 
 // files returns how many files of lines a spool has.

@@ -171,6 +171,8 @@ class Spool:
             write_owner(new, os.getpid())
             self.own = os.path.join(self.agent, name)
             os.rename(new, self.own)
+            sync_directory(self.agent)
+            sync_directory(os.path.dirname(self.agent))
         return self.own
 
     def touch(self) -> None:

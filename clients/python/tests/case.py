@@ -50,7 +50,7 @@ class Case(unittest.TestCase):
 
     def process(self, url, code, **environment):
         """Starts a Python process with a recorder and a session."""
-        head = f"import os, signal, sys, time\nfrom plumbline import Recorder\nrecorder = Recorder({AGENT!r}, 'ac-1', token='')\n"
+        head = f"import os, signal, sys, time\nfrom plumbline import Recorder\nrecorder = Recorder({AGENT!r}, 'ac-1', token='', exit_timeout=60)\n"
         return subprocess.Popen(
             [sys.executable, "-c", head + code], stdout=subprocess.PIPE, text=True, cwd=ROOT,
             env={**os.environ, "PLUMBLINE_URL": url, "PLUMBLINE_SPOOL": self.spool, "PYTHONDONTWRITEBYTECODE": "1", **environment})

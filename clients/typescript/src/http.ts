@@ -6,10 +6,11 @@ import type { Fault } from "./report.js";
 
 const MAX_ANSWER = 16 << 20;
 
+/** PEM texts. */
 export interface TLSOptions {
-  ca?: string | Buffer;
-  cert?: string | Buffer;
-  key?: string | Buffer;
+  ca?: string;
+  cert?: string;
+  key?: string;
 }
 
 export class Answer {
@@ -57,7 +58,7 @@ export class Connection {
   }
 
   /** Sends one request; rejects if there is no answer. A request does not keep the process alive unless asked. */
-  async send(method: string, path: string, mediaType: string, body: string | Buffer, keepAlive = false): Promise<Answer> {
+  async send(method: string, path: string, mediaType: string, body: string, keepAlive = false): Promise<Answer> {
     try {
       return await this.#once(method, path, mediaType, body, keepAlive);
     } catch (error) {
@@ -66,7 +67,7 @@ export class Connection {
     }
   }
 
-  #once(method: string, path: string, mediaType: string, body: string | Buffer, keepAlive: boolean): Promise<Answer> {
+  #once(method: string, path: string, mediaType: string, body: string, keepAlive: boolean): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const headers: http.OutgoingHttpHeaders = { "Content-Type": mediaType, "Content-Length": Buffer.byteLength(body) };
       if (this.#token !== "") headers["Authorization"] = `Bearer ${this.#token}`;

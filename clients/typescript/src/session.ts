@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /** A session of an agent: it numbers the traces, and wraps tools so that each call is a trace. */
 import type { Recorder } from "./recorder.js";
 import { textOf } from "./report.js";

@@ -74,7 +74,7 @@ export class Segment {
       for (let done = 0; done < data.length; ) done += fs.writeSync(this.#file, data, done);
       if (sync) {
         fs.fsyncSync(this.#file);
-        syncDirectory(this.path);
+        syncDirectory(join(this.path, ".."));
       }
     } catch (error) {
       this.#keepInMemory();
@@ -122,11 +122,13 @@ export class Segment {
   /** Makes a closed file survive a loss of power. */
   async sync(): Promise<void> {
     if (this.#synced || this.path === undefined) return;
-    const file = await fs.promises.open(this.path, "r");
-    try {
-      await file.sync();
-    } finally {
-      await file.close();
+    for (const path of [this.path, join(this.path, "..")]) {
+      const file = await fs.promises.open(path, "r");
+      try {
+        await file.sync();
+      } finally {
+        await file.close();
+      }
     }
     this.#synced = true;
   }
@@ -142,8 +144,8 @@ export class Segment {
   }
 }
 
-function syncDirectory(file: string): void {
-  const directory = fs.openSync(join(file, ".."), "r");
+function syncDirectory(path: string): void {
+  const directory = fs.openSync(path, "r");
   try {
     fs.fsyncSync(directory);
   } finally {
@@ -180,6 +182,8 @@ export class Spool {
     fs.mkdirSync(fresh, { mode: 0o700 });
     writeOwner(fresh, process.pid);
     fs.renameSync(fresh, join(agent, name));
+    syncDirectory(agent);
+    syncDirectory(join(agent, ".."));
     return (this.#own = join(agent, name));
   }
 

@@ -1,8 +1,9 @@
 // What becomes of traces while ingest answers, hangs, refuses, is away, or the agent dies.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { readdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import fs, { readdirSync, writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
@@ -37,11 +38,11 @@ test("record never waits for an ingest that hangs", async (t) => {
     session.record({ action: "search" });
     slowest = Math.max(slowest, performance.now() - began);
   }
-  assert.ok(slowest < 1000, `${slowest} ms`);
+  assert.ok(slowest < 5000, `${slowest} ms`);
   assert.equal(await r.flush(10), false);
   const began = performance.now();
   assert.equal(await r.close(50), false);
-  assert.ok(performance.now() - began < 5000);
+  assert.ok(performance.now() - began < 20_000);
   assert.equal(spooled(spool).length, 3000);
 });
 
@@ -139,6 +140,21 @@ test("memory only", async (t) => {
   assert.ok(errors.some((e) => e.kind === "dropped"));
 });
 
+test("a loss of power", async (t) => {
+  const synced = [];
+  const fsync = fs.fsyncSync;
+  t.mock.method(fs, "fsyncSync", (file) => {
+    synced.push(fs.readlinkSync(`/proc/self/fd/${file}`));
+    fsync(file);
+  });
+  syncBuiltinESMExports();
+  t.after(() => setImmediate(syncBuiltinESMExports));
+  const { recorder: r, spool } = recorder(t, await nowhere(), { durable: true });
+  r.session().record({ action: "search" });
+  const [file] = readdirSync(spool, { recursive: true }).filter((name) => name.endsWith(".jsonl"));
+  assert.deepEqual(synced.slice(-2), [join(spool, file), dirname(join(spool, file))], "when record() of a durable recorder returns");
+});
+
 test("a closed recorder counts what it does not take", async (t) => {
   const { recorder: r, errors } = recorder(t, await nowhere());
   const session = r.session();
@@ -173,7 +189,7 @@ test("wrong settings are refused at once", () => {
 /** Runs a process with a recorder to its end, or until stop resolves. */
 async function run(url, spool, code, stop) {
   const module = new URL("../dist/index.js", import.meta.url);
-  const head = `import { Recorder } from ${JSON.stringify(fileURLToPath(module))};\nconst recorder = new Recorder({ agentId: "${AGENT}", cardId: "ac-1", token: "", exitTimeout: 2000 });\n`;
+  const head = `import { Recorder } from ${JSON.stringify(fileURLToPath(module))};\nconst recorder = new Recorder({ agentId: "${AGENT}", cardId: "ac-1", token: "", exitTimeout: 60_000 });\n`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", head + code], {
     env: { ...process.env, PLUMBLINE_URL: url, PLUMBLINE_SPOOL: spool }, stdio: ["ignore", "pipe", "inherit"],
   });
@@ -215,11 +231,13 @@ process.exit(3);`);
 
 test("an exception spools when ingest is away, without a long wait", async (t) => {
   const spool = directory(t);
+  const began = performance.now();
   const { status } = await run(await nowhere(), spool, `
 process.on("uncaughtException", () => { process.exitCode = 4; });
 recorder.session("s").record({ action: "search" });
 throw new Error("the agent failed");`);
   assert.equal(status, 4);
+  assert.ok(performance.now() - began < 30_000, "the end waits although ingest is away");
   assert.equal(spooled(spool).length, 1);
 });
 
