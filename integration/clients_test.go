@@ -33,6 +33,7 @@ type recording struct {
 func TestClientsSurviveKillsOfIngest(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
+	snippets := s.runSnippets()
 	stop := filepath.Join(s.dir, "stop")
 	clients := map[string]*exec.Cmd{
 		"python":     clientstest.Python(t, "-m", "unittest", "tests.test_ingest"),
@@ -56,7 +57,6 @@ func TestClientsSurviveKillsOfIngest(t *testing.T) {
 			<-exited
 		})
 	}
-	snippets := s.runSnippets()
 	for range 2 {
 		before := s.counts().Traces
 		s.await("traces of the clients", func(c store.Counts) bool { return c.Traces >= before+200 })

@@ -86,40 +86,50 @@ func build(ctx context.Context, dir string) (err error) {
 		return fmt.Errorf("build the TypeScript client: %w", err)
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
-	sum, err := sources(dir)
-	if err != nil {
-		return fmt.Errorf("build the TypeScript client: %w", err)
-	}
-	stamp := filepath.Join(dir, "dist", ".built")
-	if built, err := os.ReadFile(stamp); err == nil && bytes.Equal(built, sum) {
-		return nil
-	}
-	for _, remove := range []string{"dist", "node_modules"} {
-		if err := os.RemoveAll(filepath.Join(dir, remove)); err != nil {
+	for _, step := range []struct {
+		makes   string   // a directory
+		from    []string // patterns of files
+		command []string
+	}{
+		{"node_modules", []string{"package-lock.json"}, []string{"npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"}},
+		{"dist", []string{"package-lock.json", "tsconfig.json", "src/*.ts"}, []string{"node", "node_modules/typescript/bin/tsc"}},
+	} {
+		sum, err := digest(dir, step.from)
+		if err != nil {
+			return fmt.Errorf("build the TypeScript client: %w", err)
+		}
+		stamp := filepath.Join(dir, step.makes, ".made-from")
+		if made, err := os.ReadFile(stamp); err == nil && bytes.Equal(made, sum) {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, step.makes)); err != nil {
+			return fmt.Errorf("build the TypeScript client: %w", err)
+		}
+		cmd := exec.CommandContext(ctx, step.command[0], step.command[1:]...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("build the TypeScript client: %v in %s: %w\n%s\nREADME requires npm and its registry (or a mirror in npm's settings)",
+				step.command, dir, err, out)
+		}
+		if err := os.WriteFile(stamp, sum, 0o644); err != nil {
 			return fmt.Errorf("build the TypeScript client: %w", err)
 		}
 	}
-	for _, step := range [][]string{
-		{"npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"},
-		{"node", filepath.Join("node_modules", "typescript", "bin", "tsc")},
-	} {
-		cmd := exec.CommandContext(ctx, step[0], step[1:]...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build the TypeScript client: %v in %s: %w\n%s\nREADME requires npm and its registry (or a mirror in npm's settings)", step, dir, err, out)
-		}
-	}
-	return os.WriteFile(stamp, sum, 0o644)
+	return nil
 }
 
-// sources returns a digest of everything that the build depends on, in hexadecimal digits.
-func sources(dir string) ([]byte, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "src", "*.ts"))
-	if err != nil {
-		return nil, err
+// digest returns a digest of files, in hexadecimal digits.
+func digest(dir string, patterns []string) ([]byte, error) {
+	var files []string
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern)))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, found...)
 	}
 	sum := sha256.New()
-	for _, file := range append(files, filepath.Join(dir, "package-lock.json"), filepath.Join(dir, "tsconfig.json")) {
+	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return nil, err

@@ -1,4 +1,5 @@
 """What becomes of traces while ingest answers, hangs, refuses, is away, or the agent dies."""
+import errno
 import json
 import os
 import signal
@@ -8,6 +9,7 @@ import unittest
 from unittest import mock
 
 from plumbline import Recorder
+from plumbline._spool import alive
 from tests.case import AGENT, Case
 from tests.ingest import Ingest, Silent, nowhere, outcomes
 
@@ -137,6 +139,22 @@ class Delivery(Case):
             self.assertEqual([t["trace_id"] for t in ingest.traces()], ids)
             self.assertIn("spool", self.kinds())
 
+    def test_a_disk_that_is_full(self):
+        def write(file, data, real=os.write):
+            real(file, data[:10])
+            raise OSError(errno.ENOSPC, "no space left on device")
+
+        with Ingest() as ingest:
+            recorder = self.recorder(ingest.url)
+            session = recorder.session()
+            with mock.patch("plumbline._spool.os.write", write):
+                ids = [session.record("search") for _ in range(10)]
+                self.wait("the report", lambda: "spool" in self.kinds())
+            ids += [session.record("search") for _ in range(10)]
+            self.assertTrue(recorder.flush(20))
+            self.assertEqual([t["trace_id"] for t in ingest.traces()], ids)
+        self.assertEqual(self.spooled(), ([], 0))
+
     def test_memory_only(self):
         with Ingest() as ingest:
             recorder = self.recorder(ingest.url, spool=False)
@@ -259,6 +277,25 @@ os.kill(os.getpid(), signal.SIGKILL)
         ids = agent.communicate(timeout=30)[0].split()
         self.assertEqual(agent.returncode, -signal.SIGKILL)
         self.assertEqual([json.loads(line)["trace_id"] for line in self.spooled()[0]], ids)
+
+    def test_a_process_id_that_is_used_again(self):
+        recorder = self.recorder(nowhere(), durable=True)
+        recorder.session().record("search")
+        own = recorder._delivery._spool.own
+        self.assertTrue(alive(own))
+        with open(os.path.join(own, "owner.json"), "r+") as file:
+            owner = json.load(file)
+            file.seek(0)
+            json.dump({**owner, "started": owner["started"][:-1] + "x"}, file)
+        self.assertFalse(alive(own), "the process with this id began at another time")
+
+    def test_owners_on_other_hosts(self):
+        owner = os.path.join(self.spool, "owner.json")
+        with open(owner, "w") as file:
+            json.dump({"host": "elsewhere", "pid": os.getpid(), "started": ""}, file)
+        self.assertTrue(alive(self.spool))
+        os.utime(owner, (0, time.time() - 601))
+        self.assertFalse(alive(self.spool))
 
     def test_fork(self):
         with Ingest() as ingest:

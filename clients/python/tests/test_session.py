@@ -2,6 +2,8 @@ import asyncio
 import json
 import os
 import unittest
+from datetime import datetime, timezone
+from unittest import mock
 
 from plumbline import Key, PlumblineError
 from plumbline._ed25519 import public_key, sign
@@ -74,6 +76,19 @@ class Sessions(Case):
 
         got = [(t["context"]["session_id"], t["context"].get("metadata", {}).get("sequence_number")) for t in self.recorded(use)]
         self.assertEqual(got, [("a", 1), ("b", 2), ("a", 2), ("c", None), ("a", 3)])
+
+    def test_a_clock_that_is_set_back(self):
+        times = [datetime(2026, 1, 1, 12, 0, s, tzinfo=timezone.utc) for s in (5, 3, 9)]
+
+        def use(recorder):
+            with mock.patch("plumbline._session.datetime") as clock:
+                clock.now.side_effect, clock.min = times, datetime.min
+                session = recorder.session()
+                for _ in times:
+                    session.record("x")
+
+        got = [t["timestamp"] for t in self.recorded(use)]
+        self.assertEqual(got, [f"2026-01-01T12:00:0{s}.000000Z" for s in (5, 5, 9)])
 
     def test_tools(self):
         def use(recorder):

@@ -248,7 +248,7 @@ function started(pid: number): string {
 }
 
 /** Reports whether the owner of a directory may still write to it. */
-function alive(directory: string): boolean {
+export function alive(directory: string): boolean {
   const path = join(directory, "owner.json");
   let owner: { host?: unknown; pid?: unknown; started?: unknown } = {};
   try {

@@ -8,6 +8,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { Recorder } from "../dist/index.js";
+import { alive } from "../dist/spool.js";
 import { AGENT, Ingest, directory, nowhere, outcomes, recorder, silent, spooled, until } from "./ingest.mjs";
 
 const numbers = (traces) => traces.map((t) => t.context.metadata.sequence_number);
@@ -258,6 +259,20 @@ test("a killed process loses nothing that was written, and a living one keeps it
   assert.equal(ingest.traces[1].action.name, "first");
   await r.close();
   assert.deepEqual(readdirSync(join(spool, readdirSync(spool)[0])), []);
+});
+
+test("a process id that is used again, and owners on other hosts", async (t) => {
+  const { recorder: r, spool } = recorder(t, await nowhere(), { durable: true });
+  r.session().record({ action: "search" });
+  const path = join(spool, readdirSync(spool, { recursive: true }).find((name) => name.endsWith("owner.json")));
+  const own = JSON.parse(fs.readFileSync(path, "utf8"));
+  assert.equal(alive(dirname(path)), true);
+  writeFileSync(path, JSON.stringify({ ...own, started: `${own.started}0` }));
+  assert.equal(alive(dirname(path)), false, "the process with this id began at another time");
+  writeFileSync(path, JSON.stringify({ ...own, host: "elsewhere" }));
+  assert.equal(alive(dirname(path)), true);
+  fs.utimesSync(path, 0, Date.now() / 1000 - 601);
+  assert.equal(alive(dirname(path)), false);
 });
 
 test("durable survives a kill right after record", async (t) => {

@@ -71,6 +71,17 @@ test("numbers of sessions", async (t) => {
     [["a", 1], ["b", 2], ["a", 2], ["c", undefined], ["a", 3]]);
 });
 
+test("a clock that is set back", async (t) => {
+  const times = [5000, 3000, 9000];
+  const { traces } = await recorded(t, (r) => {
+    const session = r.session();
+    const clock = t.mock.method(Date, "now", () => times.shift());
+    for (let i = 0; i < 3; i++) session.record({ action: "x" });
+    clock.mock.restore();
+  });
+  assert.deepEqual(traces.map((trace) => Date.parse(trace.timestamp)), [5000, 5000, 9000]);
+});
+
 test("tools", async (t) => {
   const { traces, errors } = await recorded(t, async (r) => {
     const session = r.session("s");
