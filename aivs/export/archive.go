@@ -28,6 +28,7 @@ type Archive struct {
 const (
 	folder       = "plumbline-export/"
 	bundleFolder = "bundles/"
+	pageFolder   = "reports/"
 	indexName    = "index.json"
 	textName     = "index.txt"
 	keysName     = "keys.jsonl"
@@ -63,6 +64,12 @@ func (a *Archive) Write(w io.Writer) (*Index, error) {
 		out.bundle(b)
 		for _, f := range b.Beside {
 			out.bytes(bundleFolder+b.Name+f.Suffix, f.Data)
+		}
+		if b.Page != nil && out.err == nil {
+			page, err := b.Page()
+			if out.bytes(pageFolder+b.Name+".html", page); out.err == nil {
+				out.err = err
+			}
 		}
 	}
 	if out.err == nil {

@@ -48,6 +48,9 @@ type Bundle struct {
 	Size        int64
 	Open        func() (io.ReadCloser, error)
 	Beside      []Beside // its time stamp and its proof of inclusion
+
+	// Page, where set, returns a page about the bundle (package aivs/report) for people.
+	Page func() ([]byte, error)
 }
 
 // Beside is a file next to a bundle.

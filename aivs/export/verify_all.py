@@ -268,6 +268,9 @@ def verify_all(directory, pins, verify):
     for problem in problems:
         say(problem if problem.startswith("OPEN ") else "FAIL  " + problem)
     problems = [p for p in problems if not p.startswith("OPEN ")]
+    for fault in index["faults_between"]:
+        problems.append(fault)
+        say("FAIL  index: %s: %s" % (fault["where"], fault["message"]))
     for m in index["missing"]:
         say("MISSING  agent %s, session %s: %s" % (json.dumps(m["agent_id"]), json.dumps(m["session_id"]), m["why"]))
     if not index["missing_known"]:

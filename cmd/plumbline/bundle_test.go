@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"encoding/hex"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -221,5 +222,38 @@ func TestStampWithoutAKeyList(t *testing.T) {
 	said, err := verifyWith(a.path, anchorFlags{TSACert: a.authority.Roots})
 	if err != nil || !strings.Contains(said, "NOT CHECKED: whether the key had ended by the time of the stamp.") {
 		t.Errorf("error %v, output:\n%s", err, said)
+	}
+}
+
+// A report names the time stamp and the proof next to a bundle if they are verified, and an export
+// takes them along.
+func TestReportAndExportOfAnchoredBundle(t *testing.T) {
+	a := makeAnchored(t)
+	trust := trustFlags{anchorFlags: anchorFlags{TSACert: a.authority.Roots, LogKey: []string{a.logKey}}}
+	var page bytes.Buffer
+	if err := (&bundleReportCommand{File: a.path, trustFlags: trust}).Run(t.Context(), &console{out: &page, errs: os.Stderr}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Confirmed by x.tar.gz.tsr", "signed at the latest 20", "Confirmed by x.tar.gz.tlog-proof", "Somebody other than the operator confirms this file: leaf 0 of the log"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the report does not say %q", want)
+		}
+	}
+	out := filepath.Join(t.TempDir(), "month.tar")
+	export := bundleExportCommand{Out: out, trustFlags: trust, sealedFlags: sealedFlags{Bundles: filepath.Dir(a.path)}}
+	if err := export.Run(t.Context(), &console{out: io.Discard, errs: os.Stderr}); err != nil {
+		t.Fatal(err)
+	}
+	archive, err := os.ReadFile(out)
+	for _, suffix := range []string{".tsr", ".tlog-proof"} {
+		beside, readErr := os.ReadFile(a.path + suffix)
+		if err != nil || readErr != nil || !bytes.Contains(archive, beside) || !bytes.Contains(archive, []byte("plumbline-export/bundles/x.tar.gz"+suffix)) {
+			t.Errorf("the archive does not have %s: %v %v", suffix, err, readErr)
+		}
+	}
+	export.LogKey = []string{}
+	export.TSACert = anchortest.New(t).Roots
+	if err := export.Run(t.Context(), &console{out: io.Discard, errs: os.Stderr}); !errors.Is(err, errFoundBad) {
+		t.Errorf("a stamp of another authority: %v", err)
 	}
 }

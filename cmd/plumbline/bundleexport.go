@@ -12,6 +12,7 @@ import (
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/aivs/export"
 	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/aivs/report"
 	"github.com/plumbline/plumbline/pipeline/durable"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 )
@@ -20,6 +21,7 @@ type bundleExportCommand struct {
 	sealedFlags `embed:""`
 	rangeFlags  `embed:""`
 	Out         string `short:"o" required:"" placeholder:"FILE" help:"Archive to write (.tar)."`
+	Reports     bool   `help:"Also write a page about each bundle into the archive, as bundle report does."`
 	trustFlags
 }
 
@@ -39,7 +41,7 @@ func (c *bundleExportCommand) Run(ctx context.Context, con *console) error {
 		return err
 	}
 	for _, b := range list.bundles {
-		if err := add(ctx, archive, list, b, trusted); err != nil {
+		if err := c.add(ctx, archive, list, b, trusted); err != nil {
 			return err
 		}
 	}
@@ -102,7 +104,7 @@ func listed(ring *keyring.Ring, trusted *trusted) bool {
 }
 
 // add verifies a bundle and adds it to the archive. If its file is missing, that is noted.
-func add(ctx context.Context, archive *export.Archive, list *catalogue, b *sealedBundle, trusted *trusted) error {
+func (c *bundleExportCommand) add(ctx context.Context, archive *export.Archive, list *catalogue, b *sealedBundle, trusted *trusted) error {
 	path := filepath.Join(list.dir, filepath.FromSlash(b.File))
 	verified, err := readSealed(ctx, list.dir, path, trusted.options)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -134,6 +136,15 @@ func add(ctx context.Context, archive *export.Archive, list *catalogue, b *seale
 	for _, suffix := range []string{anchor.TimestampSuffix, anchor.ProofSuffix} {
 		if beside[suffix] != nil {
 			item.Beside = append(item.Beside, export.Beside{Suffix: suffix, Data: beside[suffix]})
+		}
+	}
+	if c.Reports {
+		item.Page = func() ([]byte, error) {
+			page, again, err := pageOf(ctx, path, report.DefaultFull, trusted)
+			if err == nil && again.SHA256 != verified.SHA256 {
+				err = fmt.Errorf("%s was changed while it was exported: run the command again", path)
+			}
+			return page, err
 		}
 	}
 	archive.Bundles = append(archive.Bundles, item)

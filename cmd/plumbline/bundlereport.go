@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/report"
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
@@ -27,26 +28,34 @@ func (c *bundleReportCommand) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return err
 	}
-	var contents report.Contents
-	trusted.options.Row, trusted.options.File = contents.Row, contents.File
-	verified, err := judgeFile(ctx, c.File, trusted.options, trusted.anchors, true)
+	page, verified, err := pageOf(ctx, c.File, c.Full, trusted)
 	if err != nil {
 		return err
 	}
-	page := report.Page{File: filepath.Base(c.File), Report: verified, Contents: &contents, Full: c.Full}
-	var text bytes.Buffer
-	if err := page.Write(&text); err != nil {
-		return err
-	}
 	if c.Out == "" {
-		if _, err := con.out.Write(text.Bytes()); err != nil {
+		if _, err := con.out.Write(page); err != nil {
 			return err
 		}
-	} else if err := durable.WriteFile(c.Out, text.Bytes(), 0o644); err != nil {
+	} else if err := durable.WriteFile(c.Out, page, 0o644); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	if !verified.Intact {
 		fmt.Fprintf(con.errs, "plumbline: this bundle is not intact; to see why, read the report, or run: plumbline bundle verify %s\n", c.File)
 	}
 	return found(nil, verified.Intact)
+}
+
+// pageOf verifies a bundle and returns a page about it.
+func pageOf(ctx context.Context, path string, full int, t *trusted) ([]byte, *aivs.Report, error) {
+	var contents report.Contents
+	options := t.options
+	options.Row, options.File = contents.Row, contents.File
+	verified, err := judgeFile(ctx, path, options, t.anchors, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	page := report.Page{File: filepath.Base(path), Report: verified, Contents: &contents, Full: full}
+	var text bytes.Buffer
+	err = page.Write(&text)
+	return text.Bytes(), verified, err
 }
