@@ -79,7 +79,7 @@ simulate:
 # shards, and a fleet through all services on one server and on two shards that are killed.
 shards:
 	PLUMBLINE_TEST_SHARDS=1 $(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 30m -p 1 \
-	  ./pipeline/database ./pipeline/store ./pipeline/verifier ./pipeline/drift ./pipeline/exporter ./pipeline/reconcile ./integration/queries
+	  ./pipeline/database ./pipeline/store ./pipeline/verifier ./pipeline/drift ./pipeline/exporter ./pipeline/reconcile ./pipeline/reading ./integration/queries
 	PLUMBLINE_TEST_SHARDS=1 $(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 10m -run 'ExternalServers' ./cmd/plumbline
 	$(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 10m -run TestFleetOnShards ./integration -v -shards
 

@@ -27,6 +27,7 @@ func TestMain(m *testing.M) { enginetest.MainWithoutLeaks(m) }
 type rig struct {
 	t       testing.TB
 	dsn     string
+	cluster string       // of the tables; empty for one server
 	rows    *store.Store // of tenant default
 	reading *Service
 	url     string
@@ -37,10 +38,16 @@ type rig struct {
 // everyone may read. change alters the configuration.
 func start(t testing.TB, change func(*Config), tokens ...string) *rig {
 	t.Helper()
-	r := &rig{t: t, dsn: enginetest.Migrated(t, database.Migrate), next: 1}
+	r := &rig{t: t, next: 1}
+	if enginetest.Sharded() { // make shards
+		r.cluster = enginetest.Cluster
+		r.dsn = enginetest.MigratedShards(t, database.Cluster{Name: r.cluster, WithoutKeeper: true}.Migrate)[0]
+	} else {
+		r.dsn = enginetest.Migrated(t, database.Migrate)
+	}
 	r.rows = r.tenant("default")
 	cfg := Default()
-	cfg.ClickHouse.DSN = r.dsn
+	cfg.ClickHouse = ClickHouse{DSN: r.dsn, Cluster: r.cluster}
 	if change != nil {
 		change(&cfg)
 	}
@@ -75,7 +82,7 @@ func start(t testing.TB, change func(*Config), tokens ...string) *rig {
 // tenant opens the rig's database for a tenant.
 func (r *rig) tenant(name string) *store.Store {
 	r.t.Helper()
-	s, err := store.Open(r.t.Context(), store.Config{DSN: r.dsn, Tenant: name, Stage: "test"})
+	s, err := store.Open(r.t.Context(), store.Config{DSN: r.dsn, Cluster: r.cluster, Tenant: name, Stage: "test"})
 	if err != nil {
 		r.t.Fatal(err)
 	}
