@@ -15,6 +15,7 @@ import (
 )
 
 type cardCommands struct {
+	New    cardNewCommand    `cmd:"" help:"Write a new card, from flags or from answers on a terminal."`
 	Put    cardPutCommand    `cmd:"" help:"Register cards."`
 	Get    cardGetCommand    `cmd:"" help:"Show a registered card."`
 	LS     cardLSCommand     `cmd:"" name:"ls" help:"List registered cards."`
@@ -27,6 +28,14 @@ type cardGetCommand struct {
 	ingestFlags `embed:""`
 	ID          string `arg:"" help:"The card_id."`
 	JSON        bool   `help:"Print the card as it was registered, byte for byte."`
+}
+
+// Help returns the examples.
+func (*cardGetCommand) Help() string {
+	return examples(
+		"plumbline card get ac-buyer-1",
+		"plumbline card get ac-buyer-1 --json > card.json",
+	)
 }
 
 // Run shows one card; in text form with its current state.
@@ -77,6 +86,14 @@ type cardLSCommand struct {
 	JSON        bool   `help:"Print one JSON object for each card."`
 }
 
+// Help returns the examples.
+func (*cardLSCommand) Help() string {
+	return examples(
+		"plumbline card ls",
+		"plumbline card ls --agent did:web:buyer.example --json",
+	)
+}
+
 // Run lists cards, the newest of each agent first.
 func (c *cardLSCommand) Run(ctx context.Context, con *console) error {
 	ingest, err := c.publisher(ctx)
@@ -107,6 +124,11 @@ type cardRevokeCommand struct {
 	ID          string `arg:"" help:"The card_id."`
 	Reason      string `required:"" placeholder:"TEXT" help:"Reason of the revocation; everyone can read it."`
 	JSON        bool   `help:"Print the revocation as one JSON object."`
+}
+
+// Help returns the examples.
+func (*cardRevokeCommand) Help() string {
+	return examples("plumbline card revoke ac-buyer-1 --reason 'the agent is retired'")
 }
 
 // Run revokes a card. An earlier revocation stays in force.
@@ -164,6 +186,14 @@ type cardEmbedCommand struct {
 	CardURL   string `name:"card-url" placeholder:"URL" help:"Where the agent's current Alignment Card is served."`
 }
 
+// Help returns the examples.
+func (*cardEmbedCommand) Help() string {
+	return examples(
+		"plumbline card a2a embed agent-card.json --card card.json",
+		"plumbline card a2a embed agent-card.json --card-url https://buyer.example/.well-known/alignment-card.json",
+	)
+}
+
 // Run writes the block. Every other byte of the agent card stays unchanged.
 func (c *cardEmbedCommand) Run(ctx context.Context, con *console) error {
 	if c.Card == "" && c.CardURL == "" {
@@ -198,6 +228,11 @@ func (c *cardEmbedCommand) Run(ctx context.Context, con *console) error {
 
 type cardExtractCommand struct {
 	AgentCard string `arg:"" help:"File of the A2A agent card; - is standard input."`
+}
+
+// Help returns the examples.
+func (*cardExtractCommand) Help() string {
+	return examples("plumbline card a2a extract agent-card.json > card.json")
 }
 
 // Run prints the card. If the block contains only the address of a card, the error names

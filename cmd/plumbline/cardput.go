@@ -21,6 +21,14 @@ type cardPutCommand struct {
 	JSON        bool     `help:"Print one JSON object for each card."`
 }
 
+// Help returns the examples.
+func (*cardPutCommand) Help() string {
+	return examples(
+		"plumbline card put card.json",
+		"plumbline card put card.json --url https://ingest.example:8080 --token TOKEN",
+	)
+}
+
 // The results of registering a card.
 const (
 	cardRegistered = "registered"
@@ -137,6 +145,14 @@ func (o *cardOutcome) write(w io.Writer, asJSON bool) error {
 type cardLintCommand struct {
 	Files []string `arg:"" name:"file" help:"Files of cards (JSON objects, gzipped or not); - is standard input."`
 	JSON  bool     `help:"Print one JSON object for each card."`
+}
+
+// Help returns the examples.
+func (*cardLintCommand) Help() string {
+	return examples(
+		"plumbline card lint card.json",
+		"plumbline card lint --json card.json | jq .faults",
+	)
 }
 
 // The results of lint for a card.

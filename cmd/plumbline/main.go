@@ -114,17 +114,7 @@ func main() {
 // execute runs the command line and returns the exit code. The first signal ends
 // the command's context, the second ends the process.
 func execute(args []string) int {
-	defaults := commands{
-		Up:     upCommand{Connections: admission.Default(), Thresholds: machine.PublishedThresholds()},
-		Bundle: bundleCommands{Report: bundleReportCommand{Full: report.DefaultFull}},
-		Replay: replayCommand{Verifier: verifier.DefaultRules(), Rules: drift.DefaultRules()},
-	}
-	parser, err := kong.New(&defaults, kong.Name("plumbline"), kong.Description(description),
-		config.Variables(), kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(readTime)),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
-	if err != nil {
-		panic(err) // a fault in the declarations above, on every run
-	}
+	parser := newParser()
 	good, faults := checkFlags(parser, args)
 	command, err := parser.Parse(good)
 	if err != nil && len(faults) > 0 {
@@ -146,6 +136,22 @@ func execute(args []string) int {
 		fmt.Fprintf(os.Stderr, "plumbline: %s\n", errorText(err))
 	}
 	return exitCode(err)
+}
+
+// newParser returns the parser of the command line.
+func newParser() *kong.Kong {
+	defaults := commands{
+		Up:     upCommand{Connections: admission.Default(), Thresholds: machine.PublishedThresholds()},
+		Bundle: bundleCommands{Report: bundleReportCommand{Full: report.DefaultFull}},
+		Replay: replayCommand{Verifier: verifier.DefaultRules(), Rules: drift.DefaultRules()},
+	}
+	parser, err := kong.New(&defaults, kong.Name("plumbline"), kong.Description(description),
+		config.Variables(), kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(readTime)),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	if err != nil {
+		panic(err) // a fault in the declarations of commands, on every run
+	}
+	return parser
 }
 
 // readTime parses a flag's time with the rules for times in records.

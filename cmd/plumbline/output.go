@@ -191,10 +191,16 @@ type progress struct {
 
 func newProgress(to *os.File, done string) *progress {
 	p := &progress{done: done, began: time.Now(), often: rate.Sometimes{Interval: 200 * time.Millisecond}}
-	if info, err := to.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+	if isTerminal(to) {
 		p.to = to
 	}
 	return p
+}
+
+// isTerminal reports whether a file is a terminal or another device of characters.
+func isTerminal(file *os.File) bool {
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 func (p *progress) show(n int) {

@@ -23,6 +23,15 @@ type sendCommand struct {
 	JSON        bool     `help:"Print one JSON object for each line or card that was refused or has warnings, then one with the summary."`
 }
 
+// Help returns the examples.
+func (*sendCommand) Help() string {
+	return examples(
+		"plumbline send session.jsonl --cards card.json",
+		"plumbline send traces.jsonl.gz --rate 1000 --seal",
+		"plumbline send traces.jsonl --url https://ingest.example:8080 --token TOKEN",
+	)
+}
+
 // summary counts the results of a send.
 type summary struct {
 	CardsRegistered int `json:"cards_registered"`

@@ -15,14 +15,23 @@ import (
 )
 
 type traceCommands struct {
-	Get traceGetCommand `cmd:"" help:"Show a trace with its verdict, drift points and bundles."`
-	MCP traceMCPCommand `cmd:"" name:"mcp" help:"Print a trace for each tools/call of a recorded MCP session, for plumbline send."`
+	Get  traceGetCommand  `cmd:"" help:"Show a trace with its verdict, drift points and bundles."`
+	Lint traceLintCommand `cmd:"" help:"Check traces for faults and likely mistakes, offline; with --card, judge them."`
+	MCP  traceMCPCommand  `cmd:"" name:"mcp" help:"Print a trace for each tools/call of a recorded MCP session, for plumbline send."`
 }
 
 type traceGetCommand struct {
 	readerFlags `embed:""`
 	ID          string `arg:"" help:"The trace_id."`
 	JSON        bool   `help:"Print one JSON object for each record."`
+}
+
+// Help returns the examples.
+func (*traceGetCommand) Help() string {
+	return examples(
+		"plumbline trace get tr-1018-5",
+		"plumbline trace get tr-1018-5 --json | jq .verdict",
+	)
 }
 
 // traceView is everything that is known about one record.
@@ -151,18 +160,23 @@ func verdictRows(v *schema.Verdict) [][]any {
 		remarks []schema.Remark
 	}{{"violation", v.Violations}, {"finding", v.Findings}, {"warning", v.Warnings}} {
 		for _, r := range kind.remarks {
-			text := r.Type
-			if r.Severity != "" { // a warning has none
-				text += " " + string(r.Severity)
-			}
-			text += ": " + r.Description
-			if r.Field != "" {
-				text += " (" + r.Field + ")"
-			}
-			rows = append(rows, []any{kind.name, text})
+			rows = append(rows, []any{kind.name, remarkText(r)})
 		}
 	}
 	return rows
+}
+
+// remarkText returns a remark of a verdict as text.
+func remarkText(r schema.Remark) string {
+	text := r.Type
+	if r.Severity != "" { // a warning has none
+		text += " " + string(r.Severity)
+	}
+	text += ": " + r.Description
+	if r.Field != "" {
+		text += " (" + r.Field + ")"
+	}
+	return text
 }
 
 type traceMCPCommand struct {
@@ -171,6 +185,11 @@ type traceMCPCommand struct {
 	Card    string `required:"" help:"card_id of the traces."`
 	Session string `help:"session_id of the traces. Without it they belong to the agent's session of the day."`
 	Server  string `help:"Name of the MCP server. Default: the name that it has in the transcript."`
+}
+
+// Help returns the examples.
+func (*traceMCPCommand) Help() string {
+	return examples("plumbline trace mcp session.log --agent did:web:buyer.example --card ac-buyer-1 | plumbline send -")
 }
 
 // Run prints a trace for each tools/call of an MCP transcript, one per line, for

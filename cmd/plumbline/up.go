@@ -46,6 +46,16 @@ type upCommand struct {
 	ClickHouse config.ClickHouse `embed:"" prefix:"clickhouse-" group:"Your own database instead of the embedded one"`
 }
 
+// Help returns the examples.
+func (*upCommand) Help() string {
+	return examples(
+		"plumbline up",
+		"plumbline up --data /var/lib/plumbline --listen 0.0.0.0:8080 --token-file tokens.jsonl",
+		"plumbline up --seal-schedule '0 3 * * *'",
+		"plumbline up --nats-url nats://nats.example:4222 --clickhouse-dsn clickhouse://user:password@db.example:9000/plumbline",
+	)
+}
+
 // stopGrace is how long broker and engine may take to end after the stages have drained.
 const stopGrace = 20 * time.Second
 
