@@ -47,6 +47,8 @@ var table = []floor{
 	{of: list("client"), never: list(nats, clickhouse, kong, prometheus, yaml), why: "an agent's runtime links only what HTTP needs; who wants NATS imports client/overnats"},
 	{of: list("client/overnats"), only: list("client", "aap/...", "message/...", "schema/...", "pipeline/transport", "pipeline/subject"),
 		never: list(clickhouse, kong, prometheus, yaml), why: "client/overnats adds only NATS to client"},
+	{of: list("examples/..."), only: list("examples/...", "client", "aap/...", "message/...", "schema/...", "pipeline/transport"),
+		never: list(clickhouse, kong, prometheus, yaml), why: "the examples use only what an agent has"},
 
 	// The packages of the pipeline.
 	{of: list("pipeline/...", "-pipeline/pipelinetest/...", "-pipeline/destination/s3/s3test", "-"+stages[0], "-"+stages[1], "-"+stages[2], "-"+stages[3]),
@@ -85,7 +87,7 @@ type owner struct {
 }
 
 var owners = []owner{
-	{nats, list("pipeline/stream", "client/overnats", "broker/..."), "the broker is reached through pipeline/stream; agents bring a connection to client/overnats; broker runs the server and writes its users"},
+	{nats, list("pipeline/stream", "client/overnats", "broker/...", "examples/nats"), "the broker is reached through pipeline/stream; agents bring a connection to client/overnats, or publish as examples/nats does; broker runs the server and writes its users"},
 	{clickhouse, list("pipeline/database", "pipeline/store", "engine/..."), "the database is reached through pipeline/store and pipeline/database; engine asks whether its child answers"},
 	{kong, list("pipeline/config", "cmd/plumbline"), "settings are read in one place; the tool has commands of its own"},
 	{"github.com/minio/minio-go/...", list("pipeline/destination/s3"), "object stores are reached through pipeline/destination"},

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/machine"
+)
+
+// A new user publishes the session of the examples in every language.
+func TestNewUser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a machine")
+	}
+	visitor := newVisitor(t)
+	visitor.up(t)
+	t.Run("Examples", visitor.publishExamples)
+}
+
+// visitor is a new user with a shell in a directory that looks like a clone.
+type visitor struct {
+	dir string
+	env []string
+	at  *machine.Endpoints // of its plumbline up
+}
+
+func newVisitor(t *testing.T) *visitor {
+	t.Helper()
+	v := &visitor{dir: t.TempDir()}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(v.dir, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, filepath.Join(bin, "plumbline")); err != nil { // the test binary is the tool under this name
+		t.Fatal(err)
+	}
+	for _, name := range []string{"examples", "clients"} {
+		target, err := filepath.Abs(filepath.Join("..", "..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(target, filepath.Join(v.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v.env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "PLUMBLINE_SPOOL="+filepath.Join(v.dir, "spool"), "PYTHONDONTWRITEBYTECODE=1")
+	return v
+}
+
+func (v *visitor) write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(v.dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// up starts plumbline up on a free port and stops it with the test.
+func (v *visitor) up(t *testing.T) {
+	t.Helper()
+	var errs bytes.Buffer
+	cmd := v.shell(t.Context(), "exec plumbline up --listen 127.0.0.1:0")
+	cmd.Stderr = &errs
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // the test's context has ended
+		if err := cmd.Wait(); err != nil && cmd.ProcessState.ExitCode() != exitGood {
+			t.Errorf("plumbline up: %v\n%s", err, &errs)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), awaitFor)
+	defer cancel()
+	err := machine.Poll(ctx, 20*time.Millisecond, func(ctx context.Context) (bool, error) {
+		at, err := machine.Find(ctx, filepath.Join(v.dir, "plumbline-data"))
+		if err == nil {
+			v.at, v.env = at, append(v.env, "PLUMBLINE_URL="+at.IngestURL) // the documents have the default port
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("plumbline up: %v\n%s", err, &errs)
+	}
+}
+
+// await repeats a command until its output is the one wanted, and returns it.
+func (v *visitor) await(t *testing.T, command string, wanted func([]byte) bool, want string) []byte {
+	t.Helper()
+	deadline := time.Now().Add(awaitFor)
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 320*time.Millisecond) { // a command takes CPU time from what it waits for
+		out, err := v.shell(t.Context(), command).CombinedOutput()
+		if err == nil && wanted(out) {
+			return out
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s\nprints (%v)\n%s\n%s", command, err, out, want)
+		}
+		time.Sleep(pause)
+	}
+}
+
+// shell returns a command line in the visitor's shell.
+func (v *visitor) shell(ctx context.Context, line string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "sh", "-c", line)
+	cmd.Dir, cmd.Env = v.dir, v.env
+	return cmd
+}
