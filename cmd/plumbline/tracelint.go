@@ -52,8 +52,12 @@ type tracer struct {
 	judge   *aap.Judge
 	cards   map[string]*aap.Compiled // by card_id; nil without --card
 	now     time.Time
+	garbage int                       // lines that are not JSON, before any that is
 	seen    map[[2]string][]seenTrace // by agent_id and trace_id
 }
+
+// maxGarbage is after how many lines an input counts as no file of traces.
+const maxGarbage = 10
 
 // seenTrace is an earlier trace of the input.
 type seenTrace struct {
@@ -87,6 +91,9 @@ func (c *traceLintCommand) Run(ctx context.Context, con *console) error {
 	err = eachTrace(in, func(number int, raw []byte) error {
 		o := t.examine(number, raw)
 		o.File = nameOf(c.File)
+		if t.garbage == maxGarbage {
+			return fmt.Errorf("the first %d lines are not JSON: want one JSON object a line, such as examples/session.jsonl", maxGarbage)
+		}
 		examined++
 		if o.bad() {
 			bad++
@@ -144,13 +151,17 @@ func eachTrace(in io.Reader, f func(number int, raw []byte) error) error {
 	return nil
 }
 
-// ofSeveralLines reports whether a text looks like one JSON object over several lines: the first
-// line is not a JSON value, and the second does not begin another object. The object itself may
-// have errors.
+// ofSeveralLines reports whether a text looks like one JSON value over several lines, not like an
+// object a line. The value itself may have errors.
 func ofSeveralLines(text []byte) bool {
 	first, rest, several := bytes.Cut(text, []byte{'\n'})
-	rest = bytes.TrimLeft(rest, " \t\r\n")
-	return several && !json.Valid(first) && !bytes.HasPrefix(rest, []byte{'{'})
+	switch {
+	case !several || json.Valid(first):
+		return false
+	case first[0] == '{':
+		return !bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte{'{'})
+	}
+	return first[0] == '['
 }
 
 // examine admits and judges one trace.
@@ -163,9 +174,19 @@ func (t *tracer) examine(number int, raw []byte) *lintedTrace {
 		o.Status, o.Faults = lintFaulty, []schema.Fault{{Message: err.Error()}}
 		if refusal, ok := errors.AsType[*schema.Refusal](err); ok {
 			o.Faults = refusal.Faults
+			switch first := &o.Faults[0]; {
+			case strings.HasPrefix(first.Message, schema.Truncated):
+				first.Message += ": put each trace on one line (jq -c)"
+			case first.Pointer == "" && raw[0] == '[':
+				first.Message = "this is an array: write one JSON object per line, not an array (jq -c '.[]')"
+			}
+			if refusal.Reason == schema.ReasonInvalidJSON && len(t.seen) == 0 {
+				t.garbage++
+			}
 		}
 		return o
 	}
+	t.garbage = 0
 	o.Warnings = append(o.Warnings, t.decoder.Warnings()...)
 	t.compare(o, &trace)
 	if t.cards == nil {
