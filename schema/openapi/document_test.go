@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -37,6 +38,17 @@ func TestDocumentIsValid(t *testing.T) {
 	if err := json.Unmarshal(text, document); err != nil {
 		t.Fatal(err)
 	}
+	again, err := json.Marshal(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var known any
+	if err := json.Unmarshal(again, &known); err != nil {
+		t.Fatal(err)
+	}
+	for _, place := range lost("", tree, known) {
+		t.Errorf("%s is not a member of OpenAPI 3.1", place)
+	}
 	v, err := validator.NewValidator(document)
 	if err != nil {
 		t.Fatal(err)
@@ -44,6 +56,32 @@ func TestDocumentIsValid(t *testing.T) {
 	if err := v.ValidateSpec(); err != nil {
 		t.Error(err)
 	}
+}
+
+// lost returns the places of members that the validator's types do not have.
+func lost(place string, all, known any) (places []string) {
+	switch all := all.(type) {
+	case map[string]any:
+		others, _ := known.(map[string]any)
+		for name, part := range all {
+			empty, isList := part.([]any)
+			if other, found := others[name]; found {
+				places = append(places, lost(place+"/"+name, part, other)...)
+			} else if !isList || len(empty) > 0 { // empty lists are left out when they are encoded
+				places = append(places, place+"/"+name)
+			}
+		}
+	case []any:
+		others, _ := known.([]any)
+		for i, part := range all {
+			if i < len(others) {
+				places = append(places, lost(fmt.Sprintf("%s/%d", place, i), part, others[i])...)
+			} else {
+				places = append(places, fmt.Sprintf("%s/%d", place, i))
+			}
+		}
+	}
+	return places
 }
 
 // withoutSchemas removes the references to JSON Schemas, which the validator does not follow, and
