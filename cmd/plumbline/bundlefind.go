@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/export"
 	"github.com/plumbline/plumbline/machine"
+	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -100,12 +101,13 @@ func (f *sealedFlags) find(ctx context.Context, r *export.Range) (*catalogue, er
 	}
 	list := &catalogue{dir: cmp.Or(f.Bundles, at.Bundles, filepath.Join(f.Data, "bundles")), publicKey: at.PublicKey, database: true}
 	if at.DataDir != "" {
-		list.keyList = filepath.Join(at.DataDir, "keys", "keys.jsonl")
+		list.keyList = filepath.Join(at.DataDir, "keys", keystore.ListName)
 	}
-	dsn := f.ClickHouseDSN
-	f.ClickHouseDSN = cmp.Or(dsn, at.ClickHouseDSN)
-	defer func() { f.ClickHouseDSN = dsn }()
-	return list, f.read(ctx, func(s *store.Store) error { return list.fromDatabase(ctx, s, r) })
+	s, err := store.Open(ctx, store.Config{DSN: cmp.Or(f.ClickHouseDSN, at.ClickHouseDSN), Tenant: f.Tenant})
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return list, errors.Join(list.fromDatabase(ctx, s, r), s.Close())
 }
 
 // place returns the endpoints of the running up; empty ones if a database is named.
@@ -185,8 +187,8 @@ func fromDirectory(ctx context.Context, dir string, r *export.Range) (*catalogue
 		return nil, usagef("--bundles %s is a file: want a directory of bundles", dir)
 	}
 	c := &catalogue{dir: dir}
-	if _, err := os.Stat(filepath.Join(dir, "keys.jsonl")); err == nil {
-		c.keyList = filepath.Join(dir, "keys.jsonl")
+	if _, err := os.Stat(filepath.Join(dir, keystore.ListName)); err == nil {
+		c.keyList = filepath.Join(dir, keystore.ListName)
 	}
 	wanted := map[store.SessionKey]bool{}
 	for _, path := range paths {
