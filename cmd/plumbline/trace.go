@@ -214,29 +214,28 @@ func (c *traceMCPCommand) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", nameOf(c.File), err)
 	}
-	for _, raw := range traces {
-		if err := printTrace(con.out, raw); err != nil {
-			return err
-		}
-	}
-	return nil
+	return printTraces(con.out, traces)
 }
 
-// message converts one line of the transcript, and prints the trace that it completes.
+// message converts one line of the transcript, and prints the traces that it completes.
 func (c *traceMCPCommand) message(out io.Writer, session *mcp.Session, line []byte) error {
 	stamp, message, _ := bytes.Cut(line, []byte(" "))
 	at, err := schema.ParseTime(string(stamp))
 	if err != nil {
 		return fmt.Errorf("want TIME MESSAGE, with a time such as 2026-01-31T12:00:00Z: %w", err)
 	}
-	raw, err := session.Message(at, message)
-	if err != nil || raw == nil {
+	traces, err := session.Message(at, message)
+	if err != nil {
 		return err
 	}
-	return printTrace(out, raw)
+	return printTraces(out, traces)
 }
 
-func printTrace(out io.Writer, raw []byte) error {
-	_, err := out.Write(append(raw, '\n'))
-	return err
+func printTraces(out io.Writer, traces [][]byte) error {
+	for _, raw := range traces {
+		if _, err := out.Write(append(raw, '\n')); err != nil {
+			return err
+		}
+	}
+	return nil
 }

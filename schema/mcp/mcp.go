@@ -9,10 +9,12 @@
 //	         error.message     execution.error
 //
 // execution is context.metadata.execution, which makes the trace a tool_call row of its
-// session's bundle. A Session pairs the messages of a transcript and keeps the list of tools
-// that the server offered. The package owns no transport and reads no clock.
+// session's bundle. A Session pairs the messages between a client and a server, and keeps the
+// list of tools that the server offered. Requests reads what a gate between the two must decide
+// on. The package owns no transport and reads no clock.
 //
-// Invariant: schema.Admit admits every trace that Trace returns.
+// Invariants: schema.Admit admits every trace that Trace returns. A trace that a Session makes
+// states what the messages do not contain, the model's reasons above all.
 package mcp
 
 import (
@@ -40,7 +42,13 @@ type Invocation struct {
 	Arguments jsontext.Value // params.arguments, a JSON object; nil: none
 	Result    jsontext.Value // result, a JSON object; nil: none
 	Failure   string         // message of the JSON-RPC error that arrived instead of a result
+	Duration  time.Duration  // from the request to its answer; 0: unknown
 	CostCents int64
+
+	// Blocked says why the call was not made; empty if it was. The trace of a blocked call is a
+	// recommendation and has no execution.
+	Blocked     string
+	MessageAuth jsontext.Value // context.metadata.message_auth; nil: none
 
 	Category     schema.Category      // empty: bounded
 	Alternatives []schema.Alternative // if empty, this call was the only option
@@ -51,7 +59,10 @@ type Invocation struct {
 
 	SessionID      string
 	PriorTraceIDs  []string
-	SequenceNumber *uint64 // number of the trace among the agent's traces; nil if not counted
+	SequenceNumber *uint64 // number of the trace in its session; nil if not counted
+
+	// The request that it was made of, if a Session made it. The trace does not have them.
+	Scope, RequestID string
 }
 
 // Defaults for members that the invocation leaves empty.
@@ -66,8 +77,8 @@ const (
 // maxFailure is how many bytes of a tool's error texts execution.error contains.
 const maxFailure = 4 << 10
 
-// toolName returns the name of the tool within the namespace of its server.
-func (v *Invocation) toolName() string {
+// ToolName returns the name of the tool within the namespace of its server.
+func (v *Invocation) ToolName() string {
 	if v.Server == "" {
 		return namespace + "." + v.Tool
 	}
@@ -116,8 +127,12 @@ type (
 		Metadata      metadata `json:"metadata"`
 	}
 	metadata struct {
-		SequenceNumber *uint64   `json:"sequence_number,omitzero"`
-		Execution      execution `json:"execution"`
+		SequenceNumber *uint64        `json:"sequence_number,omitzero"`
+		Execution      *execution     `json:"execution,omitzero"`
+		MessageAuth    jsontext.Value `json:"message_auth,omitzero"`
+		Blocked        string         `json:"blocked,omitzero"`
+		DurationMS     float64        `json:"duration_ms,omitzero"`
+		Omitted        jsontext.Value `json:"omitted_outputs,omitzero"`
 	}
 	execution struct {
 		ToolName  string         `json:"tool_name"`
@@ -133,9 +148,13 @@ type (
 // refuse the trace (an empty id, a time out of range, arguments that are no object or too
 // large). Otherwise it says which part is not JSON or not UTF-8.
 func (v *Invocation) Trace() ([]byte, error) {
-	raw, err := v.write(v.Result)
-	if err == nil && len(raw) > schema.MaxTraceBytes && v.Result != nil {
-		raw, err = v.write(fmt.Appendf(nil, `{"omitted_bytes":%d,"sha256":"%s"}`, len(v.Result), schema.DigestOf(v.Result)))
+	raw, err := v.write(v.Result, nil)
+	switch {
+	case err != nil || len(raw) <= schema.MaxTraceBytes || v.Result == nil:
+	case v.MessageAuth == nil:
+		raw, err = v.write(omitted(v.Result), nil)
+	default: // the outputs must be the cited result or absent: a summary would differ from it
+		raw, err = v.write(nil, omitted(v.Result))
 	}
 	if err == nil {
 		_, err = schema.Admit(v.AgentID, raw)
@@ -153,9 +172,36 @@ func (v *Invocation) Trace() ([]byte, error) {
 	return raw, nil
 }
 
-// write writes the trace, with outputs instead of the result.
-func (v *Invocation) write(outputs jsontext.Value) ([]byte, error) {
-	failure, err := v.failure()
+// Fit is Trace for an invocation by others, whose arguments and result may be anything: what a
+// trace cannot have is replaced by its size and SHA-256.
+func (v *Invocation) Fit() (raw []byte, err error) {
+	for _, omit := range []struct{ arguments, result bool }{{}, {result: true}, {arguments: true}, {true, true}} {
+		w := *v
+		if omit.result && v.Result != nil {
+			w.Result = omitted(v.Result)
+			if text, err := v.failure(lenient); err == nil {
+				w.Failure = text
+			}
+		}
+		if omit.arguments && v.Arguments != nil {
+			w.Arguments = omitted(v.Arguments)
+		}
+		if raw, err = w.Trace(); err == nil {
+			return raw, nil
+		}
+	}
+	return nil, err
+}
+
+// omitted stands for a value that does not fit into a trace.
+func omitted(value []byte) jsontext.Value {
+	return fmt.Appendf(nil, `{"omitted_bytes":%d,"sha256":"%s"}`, len(value), schema.DigestOf(value))
+}
+
+// write writes the trace, with outputs instead of the result. omitted is the summary of outputs
+// that the trace does not have.
+func (v *Invocation) write(outputs, omitted jsontext.Value) ([]byte, error) {
+	failure, err := v.failure(func(raw []byte, into any) error { return json.Unmarshal(raw, into) })
 	if err != nil {
 		return nil, err
 	}
@@ -170,10 +216,18 @@ func (v *Invocation) write(outputs jsontext.Value) ([]byte, error) {
 		Decision:  v.decision(),
 		Context: place{
 			SessionID: v.SessionID, PriorTraceIDs: v.PriorTraceIDs,
-			Metadata: metadata{SequenceNumber: v.SequenceNumber, Execution: execution{
-				ToolName: v.toolName(), Inputs: arguments, Outputs: outputs, CostCents: v.CostCents, Error: failure,
-			}},
+			Metadata: metadata{
+				SequenceNumber: v.SequenceNumber, MessageAuth: v.MessageAuth, Blocked: v.Blocked, Omitted: omitted,
+				DurationMS: float64(v.Duration.Microseconds()) / 1000,
+			},
 		},
+	}
+	if v.Blocked != "" {
+		t.Action.Type = schema.ActionRecommend
+	} else {
+		t.Context.Metadata.Execution = &execution{
+			ToolName: v.ToolName(), Inputs: arguments, Outputs: outputs, CostCents: v.CostCents, Error: failure,
+		}
 	}
 	if t.Action.Category == "" {
 		t.Action.Category = schema.CategoryBounded
@@ -204,14 +258,14 @@ func (v *Invocation) decision() decision {
 		d.Alternatives = append(d.Alternatives, out)
 	}
 	if len(d.Alternatives) == 0 {
-		d.Alternatives = []alternative{{OptionID: onlyOption, Description: "call " + v.toolName()}}
+		d.Alternatives = []alternative{{OptionID: onlyOption, Description: "call " + v.ToolName()}}
 		d.Selected = onlyOption
 	}
 	return d
 }
 
 // failure returns the error text of the trace, empty where the call succeeded.
-func (v *Invocation) failure() (string, error) {
+func (v *Invocation) failure(read func(raw []byte, into any) error) (string, error) {
 	if v.Failure != "" || v.Result == nil {
 		return v.Failure, nil
 	}
@@ -221,7 +275,7 @@ func (v *Invocation) failure() (string, error) {
 			Text string `json:"text"`
 		} `json:"content"`
 	}
-	if err := json.Unmarshal(v.Result, &result); err != nil {
+	if err := read(v.Result, &result); err != nil {
 		return "", fmt.Errorf("read its result: %w", err)
 	}
 	if !result.IsError {
