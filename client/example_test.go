@@ -9,10 +9,12 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"time"
 
 	"github.com/plumbline/plumbline/client"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // first is a trace, and second lacks the selected option of its decision.
@@ -46,6 +48,44 @@ func ExamplePublisher_Publish() {
 	// tr-1 accepted
 	// tr-1 refused
 	// /decision/selected is missing (required)
+}
+
+// A shopping agent records a decision and the call of a tool.
+func ExampleRecorder() {
+	ingestURL := ingestThatAnswers(`{"line":1,"trace_id":"tr-1","status":"accepted","faults":[]}
+{"line":2,"trace_id":"tr-2","status":"accepted","faults":[]}`)
+	spool, err := os.MkdirTemp("", "spool")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(spool)
+
+	recorder, err := client.NewRecorder(client.RecorderConfig{AgentID: "did:web:shop.example", CardID: "ac-shop-1", URL: ingestURL, Spool: spool})
+	if err != nil {
+		log.Fatal(err) // a setting that cannot work
+	}
+	session := recorder.Session("", client.KeepOpen()) // without KeepOpen, End requests that it be sealed
+	session.Record(client.Decision{
+		Action: "recommend_product", Type: schema.ActionRecommend, Parameters: map[string]any{"query": "kettle"},
+		Alternatives: []client.Alternative{
+			{OptionID: "A", Description: "steel kettle", Score: new(0.9)},
+			{OptionID: "B", Description: "sponsored kettle", Score: new(0.7), Flags: []string{"sponsored_content"}},
+		},
+		Selected: "A", Reasoning: "It fits the budget. B is sponsored.", Values: []string{"principal_benefit", "transparency"},
+	})
+	call := session.Begin(client.Decision{Action: "search", Parameters: map[string]any{"query": "kettle"}})
+	goods, err := []string{"steel kettle"}, error(nil) // the tool
+	call.End(goods, err)
+	session.End()
+
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := recorder.Close(ctx); err != nil {
+		log.Print(err) // the spool keeps what is left for the agent's next recorder
+	}
+	fmt.Println(recorder.Stats().Accepted, "traces are stored")
+	// Output:
+	// 2 traces are stored
 }
 
 // ingestThatAnswers returns the address of an ingest that gives one answer.

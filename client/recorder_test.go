@@ -1,0 +1,565 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/signature"
+)
+
+// fakeIngest answers every line as status says, and keeps what it got.
+type fakeIngest struct {
+	*httptest.Server
+
+	mu       sync.Mutex
+	bodies   []string
+	ends     []string
+	status   func(request, line int, trace string) string // nil: accepted
+	refusals int                                          // requests that are answered with 503 first
+}
+
+func newFakeIngest(t *testing.T) *fakeIngest {
+	f := new(fakeIngest)
+	f.Server = httptest.NewServer(f)
+	t.Cleanup(f.Close)
+	return f
+}
+
+func (f *fakeIngest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.refusals > 0 {
+		f.refusals--
+		w.Header().Set("Retry-After", "0")
+		http.Error(w, `{"error":"unavailable","message":"later"}`, http.StatusServiceUnavailable)
+		return
+	}
+	if r.URL.Path == "/v1/sessions/end" {
+		f.ends = append(f.ends, string(body))
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	f.bodies = append(f.bodies, string(body))
+	for i, line := range strings.Split(strings.TrimSpace(string(body)), "\n") {
+		status := Accepted
+		if f.status != nil {
+			status = f.status(len(f.bodies), i, line)
+		}
+		var ids struct {
+			TraceID string `json:"trace_id"`
+		}
+		_ = json.Unmarshal([]byte(line), &ids)
+		fmt.Fprintf(w, `{"line":%d,"trace_id":%q,"status":%q,"faults":[{"pointer":"/x","message":"m"}],"warnings":[{"code":"unknown_card","pointer":"/card_id","message":"no card"}]}`+"\n",
+			i+1, ids.TraceID, status)
+	}
+}
+
+// lines returns the lines that it got.
+func (f *fakeIngest) lines() (all []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, body := range f.bodies {
+		all = append(all, strings.Split(strings.TrimSpace(body), "\n")...)
+	}
+	return all
+}
+
+// heard collects what a recorder reports.
+type heard struct {
+	mu       sync.Mutex
+	errors   []*RecordError
+	warnings []string
+}
+
+func (h *heard) error(e *RecordError) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.errors = append(h.errors, e)
+}
+
+func (h *heard) warning(code, message, traceID string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.warnings = append(h.warnings, code)
+}
+
+func (h *heard) of(kind string) (all []*RecordError) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, e := range h.errors {
+		if e.Kind == kind {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// record starts a recorder of agent "a" that is closed with the test.
+func record(t *testing.T, url string, change func(*RecorderConfig)) (*Recorder, *heard) {
+	t.Helper()
+	h := new(heard)
+	config := RecorderConfig{AgentID: "a", CardID: "c", URL: url, Spool: t.TempDir(), OnError: h.error, OnWarning: h.warning}
+	if change != nil {
+		change(&config)
+	}
+	r, err := NewRecorder(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = r.Close(ended)
+	})
+	return r, h
+}
+
+func flush(t *testing.T, r *Recorder) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := r.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// nobody is an address where nothing listens.
+const nobody = "http://127.0.0.1:1"
+
+func TestRecorderBuildsTheTrace(t *testing.T) {
+	f := newFakeIngest(t)
+	r, h := record(t, f.URL, nil)
+	s := r.Session("s-1")
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	id := s.Record(Decision{
+		TraceID: "tr-1", Timestamp: at, Action: "buy", Type: schema.ActionRecommend, Category: schema.CategoryEscalation,
+		Target: &Target{"shop", "s-9"}, Parameters: map[string]any{"amount": 12.5, "big": int64(1) << 60, "nan": math.NaN(), "when": at, "bad": make(chan int)},
+		Alternatives: []Alternative{{OptionID: "A", Description: "buy it", Score: new(0.9), ScoringFactors: map[string]float64{"cost": 0.1}, Flags: []string{"sponsored"}}, {OptionID: "B", Description: "wait"}},
+		Selected:     "A", Reasoning: "needed", Values: []string{"honesty"}, Confidence: new(0.5),
+		Escalation: &Escalation{Required: true, Reason: "costs", ID: "e", Status: schema.EscalationApproved, TriggersChecked: []TriggerCheck{{"amount > 10", true, 12.5}},
+			Response: &PrincipalResponse{Decision: "approved", Timestamp: at}},
+		Execution: &Execution{ToolName: "shop.buy", Inputs: map[string]any{"large": strings.Repeat("x", maxMemberBytes)}, Outputs: []string{"sold"}, CostCents: 3},
+		Turn:      new(int64(2)), PriorTraceIDs: []string{"tr-0"}, Environment: map[string]any{"os": "linux"}, Metadata: map[string]any{"note": "n"},
+	})
+	s.Record(Decision{Action: "ping", Timestamp: at.Add(-time.Hour)})
+	s.End()
+	s.End()
+	flush(t, r)
+	lines := f.lines()
+	if len(lines) != 2 || id != "tr-1" {
+		t.Fatalf("got %q", lines)
+	}
+	bad := lines[0][strings.Index(lines[0], `"bad":"0x`)+len(`"bad":"`):]
+	bad = bad[:strings.Index(bad, `"`)]
+	want := `{"trace_id":"tr-1","agent_id":"a","card_id":"c","timestamp":"2026-03-01T12:00:00Z",` +
+		`"action":{"type":"recommend","name":"buy","category":"escalation_trigger","target":{"type":"shop","identifier":"s-9"},` +
+		`"parameters":{"amount":12.5,"bad":"` + bad + `","big":"1152921504606846976","nan":"NaN","when":"2026-03-01T12:00:00Z"}},` +
+		`"decision":{"alternatives_considered":[{"option_id":"A","description":"buy it","score":0.9,"scoring_factors":{"cost":0.1},"flags":["sponsored"]},{"option_id":"B","description":"wait"}],` +
+		`"selected":"A","selection_reasoning":"needed","values_applied":["honesty"],"confidence":0.5},` +
+		`"escalation":{"evaluated":true,"triggers_checked":[{"trigger":"amount > 10","matched":true,"value_observed":12.5}],"required":true,"reason":"costs","escalation_id":"e","escalation_status":"approved",` +
+		`"principal_response":{"decision":"approved","timestamp":"2026-03-01T12:00:00Z"}},` +
+		`"context":{"session_id":"s-1","conversation_turn":2,"prior_trace_ids":["tr-0"],"environment":{"os":"linux"},"metadata":{` +
+		`"execution":{"tool_name":"shop.buy","inputs":{"large":{"left_out":{"bytes":131074,"sha256":"` + schema.DigestOf([]byte(`"`+strings.Repeat("x", maxMemberBytes)+`"`)).String() + `"}}},"outputs":["sold"],"cost_cents":3},` +
+		`"note":"n","sequence_number":1}}}`
+	if lines[0] != want {
+		t.Errorf("got\n%s\nwant\n%s", lines[0], want)
+	}
+	// The clock was set back, and only the action was given.
+	if !strings.Contains(lines[1], `"timestamp":"2026-03-01T12:00:00Z"`) || !strings.Contains(lines[1], `"selected":"ping"`) || !strings.Contains(lines[1], `"sequence_number":2`) {
+		t.Errorf("got %s", lines[1])
+	}
+	if len(f.ends) != 1 || f.ends[0] != `{"agent_id":"a","session_id":"s-1"}` {
+		t.Errorf("ends: %q", f.ends)
+	}
+	if got := fmt.Sprint(h.warnings); got != "[left_out unknown_card]" {
+		t.Errorf("warnings are %s, each code is told once", got)
+	}
+	if got := r.Stats(); got.Recorded != 2 || got.Accepted != 2 || got.Waiting != 0 {
+		t.Errorf("counted %+v", got)
+	}
+}
+
+func TestCallsAndNumbers(t *testing.T) {
+	f := newFakeIngest(t)
+	r, _ := record(t, f.URL, nil)
+	s := r.Session("")
+	first := s.Begin(Decision{Action: "search", Parameters: map[string]any{"q": "kettle"}})
+	second := s.Begin(Decision{Action: "buy", Metadata: map[string]any{"mine": 1}})
+	second.End(nil, errors.New("no stock"))
+	first.End([]string{"steel"}, nil)
+	again := r.Session(s.ID())
+	if again.NextNumber() != 3 {
+		t.Errorf("the session goes on with %d", again.NextNumber())
+	}
+	r.Session("u", FirstNumber(0)).Record(Decision{Action: "x"})
+	kept := r.Session("k", KeepOpen(), FirstNumber(7))
+	kept.Record(Decision{Action: "y"})
+	kept.End()
+	flush(t, r)
+	lines := f.lines()
+	for i, want := range []string{
+		`"sequence_number":2}`, `"execution":{"tool_name":"search","inputs":{"q":"kettle"},"outputs":["steel"]},"sequence_number":1}`, `"context":{"session_id":"u"}`, `"sequence_number":7`,
+	} {
+		if !strings.Contains(lines[i], want) {
+			t.Errorf("line %d lacks %s: %s", i, want, lines[i])
+		}
+	}
+	if !strings.Contains(lines[0], `"error":"no stock"`) || !strings.Contains(lines[0], `"mine":1`) || !strings.Contains(lines[0], `"duration_ms":`) {
+		t.Errorf("got %s", lines[0])
+	}
+	if len(f.ends) != 0 {
+		t.Errorf("ends: %q", f.ends)
+	}
+}
+
+// Retries send the same bytes, and only the lines without an outcome.
+func TestRecorderRepeatsTheSameBytes(t *testing.T) {
+	f := newFakeIngest(t)
+	f.refusals = 1
+	f.status = func(request, line int, _ string) string {
+		if request == 1 && line == 1 {
+			return retryLater
+		}
+		return Accepted
+	}
+	r, h := record(t, f.URL, nil)
+	s := r.Session("s")
+	for range 3 {
+		s.Record(Decision{Action: "x"})
+	}
+	flush(t, r)
+	lines := f.lines()
+	if len(lines) != 4 || lines[3] != lines[1] {
+		t.Errorf("got %q", lines)
+	}
+	if got := h.of(KindUnreachable); len(got) != 1 || got[0].Count != 3 {
+		t.Errorf("told %+v", h.errors)
+	}
+}
+
+func TestOutcomesAreTold(t *testing.T) {
+	f := newFakeIngest(t)
+	f.status = func(_, line int, _ string) string { return []string{Refused, Forbidden, Duplicate}[line] }
+	r, h := record(t, f.URL, nil)
+	s := r.Session("s")
+	if id := s.Record(Decision{}); id == "" {
+		t.Error("no id for what is no trace")
+	}
+	for range 3 {
+		s.Record(Decision{Action: "x"})
+	}
+	if err := r.RecordTrace([]byte(`{"trace_id":1}`)); err == nil {
+		t.Error("what is no trace was recorded")
+	}
+	flush(t, r)
+	if got := r.Stats(); got.Refused != 1 || got.Forbidden != 1 || got.Duplicate != 1 || got.Invalid != 2 || got.Recorded != 3 {
+		t.Errorf("counted %+v", got)
+	}
+	if e := h.of(KindRefused); len(e) != 1 || e[0].TraceID == "" || e[0].Faults[0].Pointer != "/x" {
+		t.Errorf("told %+v", e)
+	}
+	if e := h.of(KindInvalid); len(e) != 2 || len(e[0].Faults) == 0 || len(h.of(KindForbidden)) != 1 {
+		t.Errorf("told %+v", h.errors)
+	}
+}
+
+// A request that ingest refuses as a whole keeps its traces in the spool; the end of a session
+// that may not be requested does not.
+func TestRefusedRequests(t *testing.T) {
+	allowed := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-allowed:
+		default:
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, `{"error":"token","message":"no token"}`)
+			return
+		}
+		if r.URL.Path == "/v1/sessions/end" {
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, `{"error":"scope","message":"the token lacks sessions:write"}`)
+			return
+		}
+		fmt.Fprint(w, `{"line":1,"trace_id":"x","status":"accepted"}`)
+	}))
+	defer server.Close()
+	told := make(chan *RecordError, 10)
+	r, _ := record(t, server.URL, func(c *RecorderConfig) { c.OnError = func(e *RecordError) { told <- e } })
+	s := r.Session("s")
+	s.Record(Decision{Action: "x"})
+	s.End()
+	if e := <-told; e.Kind != KindRequest || !strings.Contains(e.Message, "no token") || e.Count == 0 {
+		t.Errorf("told %+v", e)
+	}
+	close(allowed)
+	flush(t, r)
+	if got := r.Stats(); got.Accepted != 1 || got.Waiting != 0 {
+		t.Errorf("counted %+v", got)
+	}
+}
+
+// Recording does not wait for an ingest that hangs; with a full spool traces are dropped, counted
+// and told.
+func TestRecorderDropsOnlyWhatTheSpoolCannotKeep(t *testing.T) {
+	hangs := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hangs }))
+	defer server.Close()
+	defer close(hangs)
+	dir := t.TempDir()
+	r, h := record(t, server.URL, func(c *RecorderConfig) { c.Spool, c.SpoolBytes = dir, 100_000 })
+	s := r.Session("s")
+	for range 1000 {
+		s.Record(Decision{Action: "x"})
+	}
+	closing, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if err := r.Close(closing); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("closed with %v", err)
+	}
+	stats := r.Stats()
+	told := 0
+	for _, e := range h.of(KindDropped) {
+		told += e.Count
+	}
+	kept := 0
+	files, _ := filepath.Glob(filepath.Join(dir, "a", "*", "*.jsonl"))
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept += bytes.Count(text, []byte("\n"))
+	}
+	if stats.Dropped == 0 || stats.Dropped != told || stats.Dropped+kept != 1000 || kept < 100 {
+		t.Errorf("counted %+v, told %d, the spool has %d traces", stats, told, kept)
+	}
+	s.Record(Decision{Action: "x"})
+	if r.Stats().Dropped != stats.Dropped+1 {
+		t.Error("a trace after Close is not counted as dropped")
+	}
+}
+
+// What one recorder leaves, the next delivers, also what a dead process in another language left.
+func TestRecorderTakesOverTheSpool(t *testing.T) {
+	dir := t.TempDir()
+	living, _ := record(t, nobody, func(c *RecorderConfig) { c.Spool = dir })
+	living.Session("s-2").Record(Decision{Action: "x", TraceID: "living"})
+	ended2, cancel2 := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel2()
+	if err := living.Flush(ended2); err == nil { // it has a file now
+		t.Error("the trace was delivered")
+	}
+	left, _ := record(t, nobody, func(c *RecorderConfig) { c.Spool = dir })
+	left.Session("s-1").Record(Decision{Action: "x", TraceID: "left"})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := left.Close(ended); err == nil {
+		t.Error("the trace was delivered")
+	}
+	dead := exec.Command("true")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := filepath.Join(dir, "a", fmt.Sprintf("%d-abcd", dead.Process.Pid))
+	for name, text := range map[string]string{
+		"owner.json":             fmt.Sprintf(`{"host": %q, "pid": %d, "started": "boot:1"}`, host, dead.Process.Pid),
+		"1-000000000001.jsonl":   `{"trace_id":"python"}` + "\n" + `{"end_session": {"agent_id": "a", "session_id": "s"}}` + "\n" + `{"trace_id":"bro`,
+		"notes that are no file": "",
+	} {
+		if err := os.MkdirAll(owner, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(owner, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := newFakeIngest(t)
+	next, _ := record(t, f.URL, func(c *RecorderConfig) { c.Spool = dir })
+	next.Session("s").Record(Decision{Action: "x", TraceID: "own"})
+	flush(t, next)
+	got := strings.Join(f.lines(), "\n")
+	for id, want := range map[string]int{`"left"`: 1, `"python"`: 1, `"own"`: 1, `"living"`: 0, `"bro`: 0} {
+		if n := strings.Count(got, `"trace_id":`+id); n != want {
+			t.Errorf("%s was sent %d times, want %d: %s", id, n, want, got)
+		}
+	}
+	if len(f.ends) != 1 {
+		t.Errorf("ends: %q", f.ends)
+	}
+	if err := next.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if rest, _ := filepath.Glob(filepath.Join(dir, "a", "*")); len(rest) != 2 { // the living one, and that with notes
+		t.Errorf("the spool has %q", rest)
+	}
+}
+
+func TestOwners(t *testing.T) {
+	dir := t.TempDir()
+	write := func(o owner) {
+		text, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, ownerName), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !alive(dir) {
+		t.Error("a new directory without an owner counts as abandoned")
+	}
+	for name, c := range map[string]struct {
+		owner owner
+		want  bool
+	}{
+		"this process":           {owner{host, os.Getpid(), startOf(os.Getpid())}, true},
+		"unknown start":          {owner{host, os.Getpid(), ""}, true},
+		"its id was used again":  {owner{host, os.Getpid(), "other:1"}, false},
+		"given up":               {owner{host, 0, ""}, false},
+		"another host, recently": {owner{"other", 1, ""}, true},
+	} {
+		if write(c.owner); alive(dir) != c.want {
+			t.Errorf("%s: alive is %t", name, !c.want)
+		}
+	}
+	write(owner{"other", 1, ""})
+	old := time.Now().Add(-abandonedAfter - time.Minute)
+	if err := os.Chtimes(filepath.Join(dir, ownerName), old, old); err != nil {
+		t.Fatal(err)
+	}
+	if alive(dir) {
+		t.Error("an owner on another host that gives no sign counts as alive")
+	}
+	if start := startOf(os.Getpid()); start == "" || startOf(os.Getpid()) != start {
+		t.Errorf("the start of this process is %q", start)
+	}
+}
+
+// Without a spool that can be written, traces wait in memory and are delivered.
+func TestRecorderWithoutASpool(t *testing.T) {
+	f := newFakeIngest(t)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, spool := range []string{NoSpool, file} {
+		r, h := record(t, f.URL, func(c *RecorderConfig) { c.Spool = spool })
+		r.Session("s").Record(Decision{Action: "x"})
+		flush(t, r)
+		if got := r.Stats(); got.Accepted != 1 || (len(h.of(KindSpool)) > 0) != (spool == file) {
+			t.Errorf("counted %+v, told %+v", got, h.errors)
+		}
+	}
+	r, h := record(t, nobody, func(c *RecorderConfig) { c.Spool = NoSpool })
+	r.Session("s").Record(Decision{Action: "x"})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Close(ended); err == nil || r.Stats().Dropped != 1 || len(h.of(KindDropped)) != 1 {
+		t.Errorf("closed with %v, counted %+v", err, r.Stats())
+	}
+}
+
+// With Durable a trace is in a file when Record returns.
+func TestDurable(t *testing.T) {
+	dir := t.TempDir()
+	r, _ := record(t, nobody, func(c *RecorderConfig) { c.Spool, c.Durable = dir, true })
+	s := r.Session("s")
+	for i := range 3 {
+		id := s.Record(Decision{Action: "x"})
+		files, _ := filepath.Glob(filepath.Join(dir, "a", "*", "*.jsonl"))
+		all := ""
+		for _, name := range files {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all += string(text)
+		}
+		if !strings.Contains(all, id) || strings.Count(all, "\n") != i+1 {
+			t.Fatalf("after trace %d the spool has %q", i, all)
+		}
+	}
+}
+
+func TestRecorderSigns(t *testing.T) {
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFakeIngest(t)
+	r, _ := record(t, f.URL, func(c *RecorderConfig) { c.Key, c.KeyID = private, "k" })
+	s := r.Session("s")
+	s.Record(Decision{Action: "x", Parameters: map[string]any{"n": int64(1)<<53 + 1}})
+	s.End()
+	flush(t, r)
+	trace, err := schema.Admit("a", []byte(f.lines()[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := signature.Of(trace.Others)
+	if err == nil {
+		err = signature.Verify(trace.Raw, *signed, []schema.Key{{KeyID: "k", PublicKey: public}})
+	}
+	if err != nil || len(f.ends) != 1 {
+		t.Errorf("the signature: %v, ends %q", err, f.ends)
+	}
+}
+
+type panics struct{}
+
+func (panics) MarshalJSON() ([]byte, error) { panic("no") }
+
+// Nothing that the agent hands over or that its callbacks do ends the agent.
+func TestRecorderOutlivesPanics(t *testing.T) {
+	f := newFakeIngest(t)
+	told := make(chan string, 10)
+	r, _ := record(t, f.URL, func(c *RecorderConfig) {
+		c.OnError = func(e *RecordError) { told <- e.Kind; panic("callback") }
+		c.OnWarning = func(string, string, string) { panic("callback") }
+	})
+	s := r.Session("s")
+	s.Record(Decision{Action: "x", Parameters: map[string]any{"p": panics{}}})
+	s.Record(Decision{Action: "x"})
+	flush(t, r)
+	if kind := <-told; kind != KindInternal || r.Stats().Accepted != 1 {
+		t.Errorf("told %s, counted %+v", kind, r.Stats())
+	}
+}
+
+func TestRecorderRefusesSettingsThatCannotWork(t *testing.T) {
+	for name, c := range map[string]RecorderConfig{
+		"no agent":   {CardID: "c"},
+		"no card":    {AgentID: "a"},
+		"no address": {AgentID: "a", CardID: "c", URL: "localhost:8080"},
+		"half a key": {AgentID: "a", CardID: "c", Key: make(ed25519.PrivateKey, 64)},
+	} {
+		if _, err := NewRecorder(c); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
