@@ -35,6 +35,7 @@ type commands struct {
 	Demo      demoCommand       `cmd:"" help:"Run everything on a simulated fleet, and compare the findings with the planted faults."`
 	Send      sendCommand       `cmd:"" help:"Publish traces from files."`
 	Trace     traceCommands     `cmd:"" help:"Show traces, and convert recordings to traces."`
+	MCP       mcpCommand        `cmd:"" name:"mcp" help:"Put an MCP server's tool calls on record: stand between it and its client, over stdio or HTTP."`
 	Card      cardCommands      `cmd:"" help:"Register, show, list, revoke and lint alignment cards."`
 	AAP       aapCommands       `cmd:"" name:"aap" help:"Judge offline."`
 	Bundle    bundleCommands    `cmd:"" help:"Verify, seal and show bundles."`
@@ -132,7 +133,7 @@ func execute(args []string) int {
 	if err = config.Usage(faults); err == nil || command.Selected().Name == upName {
 		err = command.Run(con)
 	}
-	if err != nil && !errors.Is(err, errFoundBad) {
+	if _, ran := errors.AsType[exited](err); err != nil && !ran && !errors.Is(err, errFoundBad) {
 		fmt.Fprintf(os.Stderr, "plumbline: %s\n", errorText(err))
 	}
 	return exitCode(err)
@@ -199,9 +200,12 @@ func (e usageError) Unwrap() error { return e.error }
 
 func exitCode(err error) int {
 	var usage usageError
+	var ran exited
 	switch {
 	case err == nil:
 		return exitGood
+	case errors.As(err, &ran):
+		return int(ran)
 	case errors.Is(err, errInterrupted): // takes precedence over the read error that it caused
 		return exitBad
 	case errors.As(err, &usage), errors.Is(err, errNothing), errors.Is(err, config.ErrUsage), errors.Is(err, machine.ErrNotRunning):

@@ -43,11 +43,13 @@ var table = []floor{
 	{of: judgement, never: list(nats, clickhouse, kong, prometheus, yaml), why: "judgement and proof are linked into programs without a broker, a database or a command line"},
 
 	// The client of agents' runtimes.
-	{of: list("client"), only: list("aap/...", "message/...", "schema/...", "pipeline/transport"), why: "an agent's runtime links no part of a service"},
+	{of: list("client"), only: list("aap/...", "message/...", "schema/...", "pipeline/transport", "pipeline/subject"), why: "an agent's runtime links no part of a service"},
 	{of: list("client"), never: list(nats, clickhouse, kong, prometheus, yaml), why: "an agent's runtime links only what HTTP needs; who wants NATS imports client/overnats"},
+	{of: list("client/mcprecorder"), only: list("client", "aap/...", "message/...", "schema/...", "pipeline/transport", "pipeline/subject"),
+		never: list(nats, clickhouse, kong, prometheus, yaml), why: "a recorder between an MCP client and its server links no more than an agent's runtime"},
 	{of: list("client/overnats"), only: list("client", "aap/...", "message/...", "schema/...", "pipeline/transport", "pipeline/subject"),
 		never: list(clickhouse, kong, prometheus, yaml), why: "client/overnats adds only NATS to client"},
-	{of: list("examples/..."), only: list("examples/...", "client", "aap/...", "message/...", "schema/...", "pipeline/transport"),
+	{of: list("examples/..."), only: list("examples/...", "client", "aap/...", "message/...", "schema/...", "pipeline/transport", "pipeline/subject"),
 		never: list(clickhouse, kong, prometheus, yaml), why: "the examples use only what an agent has"},
 
 	// The packages of the pipeline.

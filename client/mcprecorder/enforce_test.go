@@ -1,0 +1,143 @@
+package mcprecorder
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/client"
+	"github.com/plumbline/plumbline/pipeline/auth"
+	"github.com/plumbline/plumbline/pipeline/ingest"
+)
+
+// spooled returns the lines of a spool.
+func spooled(t *testing.T, dir string) (all string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*", "*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += string(text)
+	}
+	return all
+}
+
+// With Enforce only calls that a message permits are passed on, over both transports. Denied calls
+// are answered with a tool error and are on record as not made; the results of permitted ones are
+// signed and cited.
+func TestEnforce(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"policies.yaml": "agents: {a: {mode: enforce, human: [read], tools: {shop.search: read, shop.fail: send}}}",
+		"tokens.jsonl": fmt.Sprintf(`{"name":"ann","sha256":%q,"agents":["a"],"scopes":["messages:write"],"source":"human"}`+"\n"+
+			`{"name":"rt","sha256":%q,"agents":["a"],"scopes":["runtime","traces:write","sessions:write"]}`, auth.Hash("person"), auth.Hash("runtime")),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	site := newSite(t, func(cfg *ingest.Config) {
+		cfg.TokenFile, cfg.MessagePoliciesFile = filepath.Join(dir, "tokens.jsonl"), filepath.Join(dir, "policies.yaml")
+	})
+	connect := func(token string) *client.HTTP {
+		h, err := client.NewHTTP(client.HTTPConfig{URL: site.url, Token: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(h.Close)
+		return h
+	}
+	signed, err := connect("person").Sign(t.Context(), client.SignRequest{AgentID: "a", SessionID: "s", Text: "What is new?"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gateway := connect("runtime")
+	if _, err := (&client.Runtime{HTTP: gateway, AgentID: "a", SessionID: "s"}).Receive(t.Context(), signed.Wrapped, &signed.Envelope); err != nil {
+		t.Fatal(err)
+	}
+	config, told := site.config(t)
+	config.Recorder, err = client.NewRecorder(client.RecorderConfig{AgentID: "a", CardID: "c", URL: site.url, Token: "runtime", Spool: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = config.Recorder.Close(ended)
+	})
+	config.Enforce, config.SessionID, config.Server = gateway, "s", "shop"
+	config.MessageID = signed.ID
+
+	s := speak(t, config, nil)
+	if got, err := s.call(t.Context(), "search", "x"); err != nil || got != "found x" {
+		t.Errorf("the permitted call: %q, error %v", got, err)
+	}
+	if got, err := s.call(t.Context(), "fail", "x"); err != nil || !strings.Contains(got, "error: This tool was not called") || !strings.Contains(got, "out_of_scope") {
+		t.Errorf("the denied call: %q, error %v", got, err)
+	}
+	_ = s.Close()
+	<-s.code
+	if read := s.file(t, "read"); strings.Contains(string(read), `"name":"fail"`) || !strings.Contains(string(read), `"name":"search"`) {
+		t.Errorf("the server read %s", read)
+	}
+
+	config.MessageID = ""
+	_, address := proxied(t, config, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), "fail") || !strings.Contains(string(body), signed.ID) && !strings.Contains(string(body), "tools/list") {
+			t.Errorf("the server got %s", body)
+		}
+		respond(w, "", `{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`)
+	}))
+	call := func(id int, tool, message string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"_meta":{"plumbline/message_id":%q}}}`, id, tool, message)
+	}
+	for _, c := range []struct{ sent, want string }{
+		{call(1, "search", signed.ID), `{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`},
+		{call(2, "search", "other"), `{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"This tool was not called: tool \"shop.search\" is blocked: no_message:`},
+		{`[` + call(3, "search", signed.ID) + `,` + call(4, "fail", signed.ID) + `]`, `[{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"This tool was not called: another call of the same batch was denied`},
+		{`{"jsonrpc":"2.0","id":5,"method":"tools/list"}`, `{"jsonrpc":"2.0","id":1,`},
+		{`{"jsonrpc":"2.0","id":6,"method":"ping","method":"tools/call"}`, `"error":{"code":-32700,`},
+	} {
+		if code, got := post(t, address, "", c.sent); code != http.StatusOK || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %d %s", c.sent, code, got)
+		}
+	}
+
+	all := site.traces(t, config.Recorder, 6)
+	cited, blocked := 0, 0
+	for _, traces := range all {
+		for _, trace := range traces {
+			auth := metadata(trace, "message_auth")
+			switch {
+			case trace.Action.Type == "execute" && strings.Contains(auth, `"tool_results":[{"tool_name":"shop.search","seq":`) && strings.Contains(auth, signed.ID):
+				cited++
+			case trace.Action.Type == "recommend" && !trace.Context.Execution.Present && metadata(trace, "blocked") != "":
+				blocked++
+			default:
+				t.Errorf("%s", trace.Raw)
+			}
+			if trace.Context.HasSequenceNumber || trace.Context.SessionID != "s" {
+				t.Errorf("number or session of %s", trace.Raw)
+			}
+		}
+	}
+	if cited != 2 || blocked != 4 {
+		t.Errorf("%d permitted calls with signed results, %d blocked; reported %q", cited, blocked, told.all())
+	}
+
+	site.stage.Stop(t) // ingest has gone: nobody can decide
+	if code, got := post(t, address, "", call(8, "search", signed.ID)); code != http.StatusOK || !strings.Contains(got, "ingest could not be asked") || !strings.Contains(got, `"isError":true`) {
+		t.Errorf("without ingest: %d %s", code, got)
+	}
+}
