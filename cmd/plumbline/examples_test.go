@@ -9,11 +9,15 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/clients/clientstest"
 )
 
 // publishers are the programs of examples/ that publish the session, with what each one needs.
 var publishers = []struct{ name, program, command string }{
 	{"curl", "curl", "sh examples/curl/publish.sh DIRECTORY"},
+	{"python", "python3", "PYTHONPATH=clients/python python3 examples/python/agent.py DIRECTORY"},
+	{"typescript", "node", "node examples/typescript/agent.js DIRECTORY"},
 	{"go", "go", "bin/examples-go DIRECTORY"},
 	{"nats", "go", "plumbline card put DIRECTORY/card.json && bin/examples-nats DIRECTORY"},
 }
@@ -26,6 +30,10 @@ func (v *visitor) publishExamples(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("build examples/%s: %v\n%s", name, err, out)
 		}
+	}
+	compiler := filepath.Join(clientstest.Dir(t, "typescript"), "node_modules", "typescript", "bin", "tsc")
+	if out, err := clientstest.Node(t, compiler, "-p", "../../examples/typescript").CombinedOutput(); err != nil {
+		t.Fatalf("build examples/typescript: %v\n%s", err, out)
 	}
 	v.env = append(v.env, "NATS_URL="+v.at.NATSURL)
 	var ran []string
@@ -66,14 +74,19 @@ func (v *visitor) copyExample(t *testing.T, agent string) string {
 	return directory
 }
 
-// decided is what a program must store of a trace: all but ids, times and what a recorder adds.
+// decided is what every program must store of a trace. Ids and times differ, and what describes the
+// options and the tool is each program's own.
 type decided struct {
-	Action     map[string]any
-	Decision   map[string]any
-	Escalation map[string]any
-	Sequence   float64
-	Execution  map[string]any
-	Verdict    judged
+	Type, Name, Category string
+	Item                 string
+	Amount               float64
+	Options              int
+	Reasoning            string
+	Values               []string
+	Escalation           map[string]any
+	Sequence             int
+	Executed             bool
+	Verdict              judged
 }
 
 // judged is a verdict by its types.
@@ -84,14 +97,26 @@ type judged struct {
 }
 
 // decidedOf reads a trace.
-func decidedOf(t *testing.T, raw []byte) (d decided) {
+func decidedOf(t *testing.T, raw []byte) decided {
 	t.Helper()
 	var trace struct {
-		Action, Decision, Escalation map[string]any
-		Context                      struct {
+		Action struct {
+			Type, Name, Category string
+			Parameters           struct {
+				Item   string
+				Amount float64
+			}
+		}
+		Decision struct {
+			Alternatives []any    `json:"alternatives_considered"`
+			Reasoning    string   `json:"selection_reasoning"`
+			Values       []string `json:"values_applied"`
+		}
+		Escalation map[string]any
+		Context    struct {
 			Metadata struct {
-				Sequence  float64 `json:"sequence_number"`
-				Execution map[string]any
+				Sequence  int `json:"sequence_number"`
+				Execution any
 			}
 		}
 	}
@@ -101,7 +126,12 @@ func decidedOf(t *testing.T, raw []byte) (d decided) {
 	if response, ok := trace.Escalation["principal_response"].(map[string]any); ok {
 		delete(response, "timestamp")
 	}
-	return decided{trace.Action, trace.Decision, trace.Escalation, trace.Context.Metadata.Sequence, trace.Context.Metadata.Execution, judged{}}
+	return decided{
+		Type: trace.Action.Type, Name: trace.Action.Name, Category: trace.Action.Category,
+		Item: trace.Action.Parameters.Item, Amount: trace.Action.Parameters.Amount,
+		Options: len(trace.Decision.Alternatives), Reasoning: trace.Decision.Reasoning, Values: trace.Decision.Values, Escalation: trace.Escalation,
+		Sequence: trace.Context.Metadata.Sequence, Executed: trace.Context.Metadata.Execution != nil,
+	}
 }
 
 // expected returns the session of a file, with the verdicts that README.md of the examples tells.

@@ -6,19 +6,44 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/plumbline/plumbline/machine"
 )
 
-// A new user publishes the session of the examples in every language.
+// A new user follows QUICKSTART.md, and then publishes the session of the examples in every
+// language, on one machine.
 func TestNewUser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a machine")
 	}
 	visitor := newVisitor(t)
-	visitor.up(t)
+	all := steps(t, "../../docs/QUICKSTART.md")
+	var before []string
+	for len(all) > 0 && all[0].command != "plumbline up" {
+		before, all = append(before, all[0].command), all[1:]
+	}
+	// The test has the tool already.
+	if want := []string{"git clone https://github.com/plumbline/plumbline", "cd plumbline", "make build", `export PATH="$PWD/bin:$PATH"`}; !slices.Equal(before, want) {
+		t.Errorf("the commands before plumbline up are %q, want %q", before, want)
+	}
+	if len(all) < 10 {
+		t.Fatalf("%d steps", len(all))
+	}
+	visitor.up(t, all[0].output)
+	if !t.Run("Quickstart", func(t *testing.T) {
+		for _, s := range all[1:] {
+			if s.file != "" {
+				visitor.write(t, s.file, s.text)
+			} else {
+				visitor.run(t, s)
+			}
+		}
+	}) {
+		return
+	}
 	t.Run("Examples", visitor.publishExamples)
 }
 
@@ -64,11 +89,11 @@ func (v *visitor) write(t *testing.T, name, text string) {
 }
 
 // up starts plumbline up on a free port and stops it with the test.
-func (v *visitor) up(t *testing.T) {
+func (v *visitor) up(t *testing.T, want string) {
 	t.Helper()
-	var errs bytes.Buffer
+	var printed, errs bytes.Buffer
 	cmd := v.shell(t.Context(), "exec plumbline up --listen 127.0.0.1:0")
-	cmd.Stderr = &errs
+	cmd.Stdout, cmd.Stderr = &printed, &errs
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -76,6 +101,9 @@ func (v *visitor) up(t *testing.T) {
 	t.Cleanup(func() { // the test's context has ended
 		if err := cmd.Wait(); err != nil && cmd.ProcessState.ExitCode() != exitGood {
 			t.Errorf("plumbline up: %v\n%s", err, &errs)
+		}
+		if !agrees(printed.String(), want) {
+			t.Errorf("plumbline up prints\n%s\nwant\n%s", &printed, want)
 		}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), awaitFor)

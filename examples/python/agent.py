@@ -2,6 +2,7 @@
 
     PYTHONPATH=clients/python python3 examples/python/agent.py [DIRECTORY]    (of card.json)
 """
+import json
 import logging
 import os
 import sys
@@ -12,9 +13,11 @@ from plumbline import Recorder
 logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
 
 directory = sys.argv[1] if len(sys.argv) > 1 else "examples"
-recorder = Recorder(agent_id="did:web:buyer.example", card_id="ac-buyer-1")  # ingest: PLUMBLINE_URL, PLUMBLINE_TOKEN
 with open(os.path.join(directory, "card.json"), "rb") as file:
-    print("card", recorder.register_card(file.read()))
+    card = file.read()
+ids = json.loads(card)
+recorder = Recorder(agent_id=ids["agent_id"], card_id=ids["card_id"])  # ingest: PLUMBLINE_URL, PLUMBLINE_TOKEN
+print("card", recorder.register_card(card))
 
 LIMIT = "amount > 100"  # the escalation trigger of the card
 

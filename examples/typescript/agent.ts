@@ -9,8 +9,10 @@ import { join } from "node:path";
 import { Recorder, type Session } from "../../clients/typescript/dist/index.js"; // in a project of your own: from "plumbline"
 
 const directory = process.argv[2] ?? "examples";
-const recorder = new Recorder({ agentId: "did:web:buyer.example", cardId: "ac-buyer-1" }); // ingest: PLUMBLINE_URL, PLUMBLINE_TOKEN
-console.log("card", await recorder.registerCard(readFileSync(join(directory, "card.json"), "utf8")));
+const card = readFileSync(join(directory, "card.json"), "utf8");
+const ids = JSON.parse(card);
+const recorder = new Recorder({ agentId: ids.agent_id, cardId: ids.card_id }); // ingest: PLUMBLINE_URL, PLUMBLINE_TOKEN
+console.log("card", await recorder.registerCard(card));
 
 const LIMIT = "amount > 100"; // the escalation trigger of the card
 
