@@ -59,7 +59,7 @@ class Delivery:
         self._failures = 0  # attempts to send that failed, in all
         self._threads: list[threading.Thread] = []
         self._spool = Spool(None, "") if self._spool.agent is None else self._spool.again()
-        self._counts = dict.fromkeys(COUNTS, 0)
+        self._counts: dict[str, int] = dict.fromkeys(COUNTS, 0)
         self._notes: deque[tuple[str, str, int]] = deque()  # to be reported once no lock is held
 
     # What the agent's threads call. None of these waits for anything but the lock.

@@ -12,9 +12,10 @@ import hashlib
 import math
 from collections.abc import Mapping, Set
 from json.encoder import encode_basestring as quote
-from typing import Any, Callable, Union
+from typing import Any, Callable
 
-Json = Union[None, bool, int, float, str, list, dict]
+# None, bool, int, float, str, or a list or dict of these. A checker of types cannot follow such a definition.
+Json = Any
 
 MAX_LEVELS = 32  # of a value that only its publisher interprets
 MAX_VALUE_BYTES = 128 << 10  # of such a value as JSON
@@ -47,9 +48,9 @@ def plain(value: Any, levels: int = MAX_LEVELS) -> Json:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     elif hasattr(value, "_asdict") and isinstance(value, tuple):
-        value = value._asdict()
+        value = getattr(value, "_asdict")()
     elif callable(getattr(type(value), "model_dump", None)):
-        value = value.model_dump()
+        value = getattr(value, "model_dump")()
     if isinstance(value, Mapping):
         return {text(str(name)): plain(member, levels - 1) for name, member in list(value.items())}
     if isinstance(value, (list, tuple)):
