@@ -9,7 +9,7 @@ import threading
 import uuid
 import weakref
 from collections import OrderedDict
-from typing import Any, Callable, Optional, TypeVar, Union
+from typing import Any, Callable, Iterable, Optional, TypeVar, Union
 from urllib.parse import quote
 
 from . import _session
@@ -88,7 +88,7 @@ class Recorder:
 
     def tool(self, function: Any = None, *, name: Optional[str] = None, **decision: Any) -> Any:
         """Is Session.tool for the session whose with block a call runs in."""
-        return _session.wrap(self._current, function, name, decision)
+        return _session.wrap(self, self._current, function, name, decision)
 
     def _current(self) -> Session:
         session = _session.current.get()
@@ -153,6 +153,10 @@ class Recorder:
 
     def _left_out(self) -> None:
         self._reporter.warning("left_out", "a value is too large or too deep, and is left out of the trace", "")
+
+    def _ignored(self, function: str, names: Iterable[str]) -> None:
+        for name in names:
+            self._reporter.warning("ignored_argument", f"{function}() has no argument {name!r}, and ignores it", "")
 
     def _end(self, session: Session) -> None:
         members = {"agent_id": self.agent_id, "session_id": plain(session.session_id)}

@@ -9,7 +9,7 @@ import time
 import uuid
 from datetime import datetime, timezone
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, NamedTuple, Optional, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, NamedTuple, NoReturn, Optional, TypeVar, Union, overload
 
 from ._trace import Invalid
 from ._values import members
@@ -60,7 +60,7 @@ class Session:
 
     def record(
         self,
-        action: str,
+        action: Optional[str] = None,
         *,
         type: str = "execute",
         category: str = "bounded",
@@ -79,8 +79,10 @@ class Session:
         metadata: Any = None,
         timestamp: Union[str, datetime, None] = None,
         trace_id: Optional[str] = None,
+        **unknown: NoReturn,
     ) -> str:
         """Records a decision and returns its trace_id at once. It never raises: on_error hears what is wrong."""
+        self._recorder._ignored("record", unknown)
         return self._record(self._counter.take(), dict(
             action=action, type=type, category=category, target=target, parameters=parameters, alternatives=alternatives,
             selected=selected, reasoning=reasoning, values=values, confidence=confidence, escalation=escalation, execution=execution,
@@ -99,7 +101,7 @@ class Session:
 
     def tool(self, function: Any = None, *, name: Optional[str] = None, **decision: Any) -> Any:
         """Wraps a function, synchronous or not: each call is a trace. decision has arguments of record."""
-        return wrap(lambda: self, function, name, decision)
+        return wrap(self._recorder, lambda: self, function, name, decision)
 
     def end(self) -> None:
         """Requests the end of the session, after the traces recorded before."""
@@ -128,13 +130,13 @@ class Session:
 DECISION = frozenset(("type", "category", "target", "alternatives", "selected", "reasoning", "values", "confidence", "escalation"))
 
 
-def wrap(session: Callable[[], Session], function: Optional[Callable[..., Any]], name: Optional[str], decision: dict[str, Any]) -> Any:
+def wrap(recorder: Recorder, session: Callable[[], Session], function: Optional[Callable[..., Any]], name: Optional[str],
+         decision: dict[str, Any]) -> Any:
     """Returns the wrapped function, or the decorator if there is no function yet."""
-    unknown = sorted(set(decision) - DECISION)
-    if unknown:
-        raise TypeError(f"tool() got unexpected arguments: {', '.join(unknown)}; it takes name, {', '.join(sorted(DECISION))}")
     if function is None:
-        return lambda f: wrap(session, f, name, decision)
+        return lambda f: wrap(recorder, session, f, name, decision)
+    recorder._ignored("tool", [name for name in decision if name not in DECISION])
+    decision = {name: value for name, value in decision.items() if name in DECISION}
     of = _Tool(function, name or getattr(function, "__name__", "tool"), decision)
 
     if inspect.iscoroutinefunction(function):

@@ -167,10 +167,17 @@ class Sessions(Case):
             self.assertTrue(recorder.flush(20))
             self.assertEqual(ingest.ends, [("s", 1)])
 
-    def test_wrong_tool_arguments(self):
-        recorder = self.recorder(nowhere())
-        with self.assertRaises(TypeError):
-            recorder.tool(categori="bounded")
+    def test_arguments_that_do_not_exist_are_ignored_with_a_warning(self):
+        def use(recorder):
+            recorder.tool(lambda: None, name="search", categori="forbidden")()
+            recorder.session().record("buy", reasonin="cheap")
+            recorder.session().record()
+
+        traces = self.recorded(use)
+        self.assertEqual([(t["action"]["name"], t["action"]["category"]) for t in traces], [("search", "bounded"), ("buy", "bounded")])
+        self.assertEqual([(code, message) for code, message, _ in self.warnings],
+                         [("ignored_argument", "tool() has no argument 'categori', and ignores it")])
+        self.assertEqual(self.errors[0].faults[0], ("/action/name", "is missing (required)"))
 
 
 class Keys(Case):

@@ -75,6 +75,11 @@ export class Recorder {
       record: (traceId, sessionId, place, decision) => this.#record(traceId, sessionId, place, decision),
       end: (sessionId) => this.#delivery.submitEnd(canonical({ end_session: { agent_id: this.agentId, session_id: plain(sessionId) } })),
       leftOut: () => this.#leftOut(),
+      ignored: (method, given, known) => {
+        for (const name of Object.keys(given ?? {})) {
+          if (!known.has(name)) this.#reporter.warning("ignored_argument", `${method} has no member ${JSON.stringify(name)}, and ignores it`, "");
+        }
+      },
       invalid: (reason) => this.#reporter.error("invalid", reason),
     };
     atExit.add(this);

@@ -2,7 +2,7 @@
 /** A session of an agent: it numbers the traces, and wraps tools so that each call is a trace. */
 import type { Recorder } from "./recorder.js";
 import { textOf } from "./report.js";
-import type { Decision } from "./trace.js";
+import { ARGUMENTS, type Decision } from "./trace.js";
 import { members, type Json, type JsonObject } from "./values.js";
 
 /** When a decision was made: its number in the session, and its time. */
@@ -33,14 +33,18 @@ export interface Owner {
   record(traceId: unknown, sessionId: string, place: Place, decision: Decision): void;
   end(sessionId: string): void;
   leftOut(): void;
+  ignored(method: string, given: object, known: ReadonlySet<string>): void;
   invalid(reason: string): void;
 }
+
+const MEMBERS = ["type", "category", "target", "alternatives", "selected", "reasoning", "values", "confidence", "escalation"] as const;
+const DECISION: ReadonlySet<string> = new Set(MEMBERS);
 
 type Of<T> = T | ((parameters: { [name: string]: Json }) => T);
 
 /** A decision of each call of a tool: values, or functions of the call's parameters. */
 export type ToolOptions = { name?: string } & {
-  [M in "type" | "category" | "target" | "alternatives" | "selected" | "reasoning" | "values" | "confidence" | "escalation"]?: Of<NonNullable<Decision[M]>>;
+  [M in (typeof MEMBERS)[number]]?: Of<NonNullable<Decision[M]>>;
 };
 
 /** Symbol.asyncDispose, which Node 20 has and the standard library of ES2022 does not name. */
@@ -65,6 +69,7 @@ export class Session {
 
   /** Records a decision and returns its trace_id at once. It never throws: onError hears what is wrong. */
   record(decision: Decision): string {
+    this.#owner.ignored("record", decision, ARGUMENTS);
     return this.#record(this.#counter.take(), decision);
   }
 
@@ -76,7 +81,9 @@ export class Session {
 
   /** Wraps a function, synchronous or not: each call is a trace. */
   tool<A extends unknown[], R>(options: ToolOptions, run: (...args: A) => R): (...args: A) => R {
-    const { name = run.name || "tool", ...decision } = options;
+    const { name = run.name || "tool", ...given } = options;
+    this.#owner.ignored("tool", given, DECISION);
+    const decision = Object.fromEntries(Object.entries(given).filter(([member]) => DECISION.has(member)));
     const names = parameterNames(run);
     const session = this;
     return function (this: unknown, ...args: A): R {

@@ -61,6 +61,12 @@ export interface Decision {
   traceId?: string;
 }
 
+/** The members of Decision. */
+export const ARGUMENTS: ReadonlySet<string> = new Set<keyof Decision>([
+  "action", "type", "category", "target", "parameters", "alternatives", "selected", "reasoning", "values", "confidence", "escalation", "execution",
+  "turn", "prior", "environment", "metadata", "timestamp", "traceId",
+]);
+
 /** Returns the trace of a decision. head has the ids and the timestamp. */
 export function build(
   head: JsonObject, sessionId: string | undefined, sequenceNumber: number | undefined, d: Decision, leftOut: () => void,

@@ -71,6 +71,16 @@ test("numbers of sessions", async (t) => {
     [["a", 1], ["b", 2], ["a", 2], ["c", undefined], ["a", 3]]);
 });
 
+test("members that do not exist are ignored with a warning", async (t) => {
+  const { traces, warnings } = await recorded(t, (r) => {
+    const session = r.session();
+    session.tool({ name: "search", categori: "forbidden" }, () => undefined)();
+    session.record({ action: "buy", reasonin: "cheap" });
+  });
+  assert.deepEqual(traces.map((trace) => [trace.action.name, trace.action.category]), [["search", "bounded"], ["buy", "bounded"]]);
+  assert.deepEqual(warnings.map(([code, message]) => [code, message]), [["ignored_argument", 'tool has no member "categori", and ignores it']]);
+});
+
 test("a clock that is set back", async (t) => {
   const times = [5000, 3000, 9000];
   const { traces } = await recorded(t, (r) => {
