@@ -323,7 +323,7 @@ func TestPageOfManyDecisions(t *testing.T) {
 	}
 	bundle := s.sealed(t, key())
 	markup, text := page(t, bundle, 50)
-	wants(t, text, "10,000 decisions, in order. Of 10,000 decisions, 50 are shown in full", "All of them were verified.",
+	wants(t, text, "10,000 decisions, in order. Row numbers are those of the log in the file. Of 10,000 decisions, 50 are shown in full", "All of them were verified.",
 		"Row 7002.", "Row 8002.", "Row 8003.", "Row 2.", "Row 48.", "Rows 49 to 7001 are not shown in full: 6,953 decisions. Actions: buy (3477), search (3476). None of them has a violation or a finding.")
 	if strings.Contains(text, "Row 49.") || len(markup) > 300_000 {
 		t.Errorf("the page has %d bytes", len(markup))
