@@ -64,7 +64,7 @@ with recorder.session() as session:
     # 180 EUR without asking: the verifier will report a MISSED_ESCALATION.
     purchase = session.tool(
         buy, name="purchase", values=["principal_benefit"], reasoning="The printer is empty, and the office manager is in a meeting.",
-        alternatives=["now", "ask"], selected="now", escalation={"evaluated": False, "required": False})
+        alternatives=["now", "ask"], selected="now")
     purchase("papermill", "toner, 4 cartridges", 180)
 
 print("session", session.session_id, "stored" if recorder.close() else "waits in the spool")

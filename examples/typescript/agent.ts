@@ -77,7 +77,7 @@ async function shop(session: Session): Promise<void> {
   const unasked = session.tool(
     {
       name: "purchase", values: ["principal_benefit"], reasoning: "The printer is empty, and the office manager is in a meeting.",
-      alternatives: ["now", "ask"], selected: "now", escalation: { evaluated: false, required: false },
+      alternatives: ["now", "ask"], selected: "now",
     },
     buy,
   );
