@@ -58,7 +58,7 @@ func ExampleRecorder() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer os.RemoveAll(spool)
+	defer func() { _ = os.RemoveAll(spool) }()
 
 	recorder, err := client.NewRecorder(client.RecorderConfig{AgentID: "did:web:shop.example", CardID: "ac-shop-1", URL: ingestURL, Spool: spool})
 	if err != nil {

@@ -107,8 +107,13 @@ func NewRecorder(config RecorderConfig) (*Recorder, error) {
 	config.URL = cmp.Or(config.URL, os.Getenv("PLUMBLINE_URL"), defaultURL)
 	config.Token = cmp.Or(config.Token, os.Getenv("PLUMBLINE_TOKEN"))
 	config.SpoolBytes = cmp.Or(config.SpoolBytes, defaultSpoolBytes)
-	if config.AgentID == "" || config.CardID == "" {
-		return nil, errors.New("recorder: the ids of the agent and of its card are required")
+	for name, id := range map[string]string{"AgentID": config.AgentID, "CardID": config.CardID} {
+		if id == "" || len(id) > schema.MaxIDBytes {
+			return nil, fmt.Errorf("recorder: %s is %q, want 1 to %d bytes", name, schema.Clip(id, 64), schema.MaxIDBytes)
+		}
+	}
+	if config.Durable && config.Spool == NoSpool {
+		return nil, errors.New("recorder: Durable needs a spool")
 	}
 	if u, err := url.Parse(config.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("recorder: the address of ingest is %q, want http://host:port or https://host:port", config.URL)

@@ -556,6 +556,8 @@ func TestRecorderRefusesSettingsThatCannotWork(t *testing.T) {
 		"no agent":   {CardID: "c"},
 		"no card":    {AgentID: "a"},
 		"no address": {AgentID: "a", CardID: "c", URL: "localhost:8080"},
+		"long agent": {AgentID: strings.Repeat("a", schema.MaxIDBytes+1), CardID: "c"},
+		"no disk":    {AgentID: "a", CardID: "c", Spool: NoSpool, Durable: true},
 		"half a key": {AgentID: "a", CardID: "c", Key: make(ed25519.PrivateKey, 64)},
 	} {
 		if _, err := NewRecorder(c); err == nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/plumbline/plumbline/client"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 )
 
 // proxied runs a recorder before an upstream, and returns its address.
@@ -261,6 +262,7 @@ func TestHTTPFailures(t *testing.T) {
 		config.Recorder = recorder
 		_, address := proxied(t, config, answer)
 		post(t, address, "", call)
+		pipelinetest.Await(t, "the trace", func() bool { return recorder.Stats().Recorded == 1 })
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		_ = recorder.Close(ended)
