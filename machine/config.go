@@ -2,7 +2,9 @@ package machine
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/pipeline/admission"
 	"github.com/plumbline/plumbline/pipeline/api"
+	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/exporter"
@@ -35,7 +38,7 @@ func Stages() []string { return []string{Ingest, Verifier, Drift, Exporter} }
 type Config struct {
 	DataDir   string // used by this machine alone, created when missing; "./plumbline-data"
 	Listen    string // address of ingest, port 0 for a free one; "127.0.0.1:8080"
-	TokenFile string // lists who may publish (package auth); needed only beyond loopback
+	TokenFile string // lists who may publish (package auth); tokens.jsonl of DataDir where that exists, otherwise needed only beyond loopback
 
 	CardSignatures     string // how strictly new cards must be signed (ingest.Config); ingest's default where empty
 	CardIssuerKeysFile string // keys that may sign every agent's cards (ingest.Config); none where empty
@@ -93,6 +96,9 @@ func (c *Config) complete() error {
 	if c.DataDir, err = filepath.Abs(c.DataDir); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
+	if tokens := c.path(auth.FileName); c.TokenFile == "" && exists(tokens) {
+		c.TokenFile = tokens
+	}
 	faults := c.Faults
 	for _, fault := range c.validate() {
 		faults = append(faults, fault.String())
@@ -147,6 +153,13 @@ func (c *Config) validate() config.Faults {
 		faults = append(faults, stage.FileFaults()...)
 	}
 	return slices.Concat(faults, c.NATS.FileFaults(), c.Copies.S3.FileFaults(), c.Anchors.FileFaults())
+}
+
+// exists reports whether there is something with this name, be it unreadable: a token file that cannot
+// be read is an error, and never means that no token is needed.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // mayHold reports whether a path is a directory or a directory could be created there.

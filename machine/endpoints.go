@@ -35,6 +35,7 @@ type Endpoints struct {
 	PublicKey      string `json:"public_key"`                // of the key that signs them, 64 hexadecimal digits
 	HandshakeKey   string `json:"handshake_key"`             // of the key that signs answers of the handshake, 64 hexadecimal digits
 
+	TokenFile           string `json:"token_file,omitempty"`            // hashed tokens; empty where no token is needed
 	MessagePoliciesFile string `json:"message_policies_file,omitempty"` // the policies that messages must satisfy
 	DriftMode           string `json:"drift_mode,omitempty"`            // only where it is not the default
 	TSACertFile         string `json:"tsa_cert_file,omitempty"`         // certificates that time stamps are verified with

@@ -85,6 +85,7 @@ func (m *Machine) endpoints(listener net.Addr, sessionKey, handshakeKey string) 
 		PublicKey:      sessionKey,
 		HandshakeKey:   handshakeKey,
 
+		TokenFile:           m.cfg.TokenFile,
 		MessagePoliciesFile: m.cfg.MessagePoliciesFile,
 		DriftMode:           m.cfg.DriftMode,
 		TSACertFile:         m.cfg.Anchors.TSACertFile,

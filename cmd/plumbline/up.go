@@ -18,7 +18,7 @@ import (
 type upCommand struct {
 	Data                string        `default:"./plumbline-data" placeholder:"DIR" help:"Directory for all data (${default})."`
 	Listen              string        `default:"127.0.0.1:8080" help:"Address for publishers; port 0: any free port."`
-	TokenFile           string        `type:"path" help:"File of hashed tokens; required unless the address is loopback."`
+	TokenFile           string        `type:"path" help:"File of hashed tokens (plumbline token new). Default: tokens.jsonl in the data directory, if it exists; required unless the address is loopback."`
 	TLSCertFile         string        `name:"tls-cert-file" type:"path" help:"Certificate (PEM), to serve publishers over HTTPS with TLS 1.3. The handshake requires it unless the address is loopback."`
 	TLSKeyFile          string        `name:"tls-key-file" type:"path" help:"Key (PEM) of the certificate."`
 	CardSignatures      string        `enum:"off,continuity,required" default:"continuity" help:"Signatures required of new cards (${enum}). continuity: once an agent has registered a key, its later cards must be signed with it."`
@@ -102,12 +102,17 @@ func (c *upCommand) announce(con *console, at machine.Endpoints) error {
 	if c.JSON {
 		return writeJSON(con.out, public)
 	}
+	tokens := at.TokenFile
+	if tokens == "" {
+		tokens = "none needed on this machine; plumbline token new makes one, the next start requires it"
+	}
 	query, dsn := "query", public.ClickHouseDSN
 	if at.ClickHouseHTTP != "" { // the embedded engine's reader, for people who copy it from here
 		query, dsn = "query (read-only)", at.ClickHouseDSN
 	}
 	err := writeRows(con.out, [][]any{ // without the rows of external servers, which are empty
 		{"publish to", at.IngestURL},
+		{"tokens", tokens},
 		{"health, metrics", at.IngestURL + "/readyz, /metrics"},
 		{query, dsn},
 		{"query over HTTP", at.ClickHouseHTTP},

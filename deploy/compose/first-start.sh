@@ -9,9 +9,8 @@ cd "${PLUMBLINE_DATA_DIR:-/var/lib/plumbline}"
 if [ -s tokens.jsonl ]; then
     exit 0
 fi
-random=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
-hash=$(printf %s "$random" | sha256sum | cut -d ' ' -f 1)
-printf '%s\n' "$random" >token
-# Under its name only when it is whole: ingest refuses half a file.
-printf '{"name":"compose","sha256":"%s","agents":["*"],"scopes":["traces:write","traces:read","bundles:read","cards:write","cards:read","sessions:write"]}\n' "$hash" >tokens.jsonl.new
+# The file gets its name last: without its token it would be of no use.
+rm -f tokens.jsonl.new
+plumbline token new --file tokens.jsonl.new --name compose --agent '*' \
+    --scope traces:write,traces:read,bundles:read,cards:write,cards:read,sessions:write >token
 mv tokens.jsonl.new tokens.jsonl

@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/service"
@@ -152,6 +154,35 @@ func TestConfigurationIsCheckedWhole(t *testing.T) {
 }
 
 // Without tokens no policy can be enforced: anyone on this machine could sign.
+// A token that plumbline token makes is used, rotated and revoked while ingest runs.
+func TestTokenIsMadeUsedAndRevoked(t *testing.T) {
+	var file auth.TokenFile
+	r := start(t, withTokens(t, "other a traces:write"), configured(func(cfg *Config) { file.Path = cfg.TokenFile }))
+	use := func(token string, code int) {
+		t.Helper()
+		r.await(func() bool {
+			answer := r.post(body(trace("shop", "1")), bearing(token))
+			return answer.code == code && (code != http.StatusUnauthorized || answer.problem(t).Word == "token")
+		})
+	}
+	made, err := file.New(t.Context(), auth.Entry{Name: "shop", Agents: []string{"shop"}, Scopes: auth.PublisherScopes()}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	use(made, http.StatusOK)
+	rotated, _, err := file.Rotate(t.Context(), "shop", time.Hour, 0, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	use(rotated, http.StatusOK)
+	use(made, http.StatusOK)
+	if err := file.Revoke(t.Context(), "shop"); err != nil {
+		t.Fatal(err)
+	}
+	use(made, http.StatusUnauthorized)
+	use(rotated, http.StatusUnauthorized)
+}
+
 func TestEnforceNeedsATokenFile(t *testing.T) {
 	cfg := Default()
 	cfg.MessagePoliciesFile = filepath.Join(t.TempDir(), "policies.yaml")

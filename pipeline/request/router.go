@@ -127,11 +127,14 @@ func (rt *Router) authorize(r *http.Request, scope auth.Scope) (auth.Grant, erro
 	case errors.Is(err, auth.ErrScope):
 		return grant, problem.New(http.StatusForbidden, "scope",
 			"this token does not have the scope %s: use one that has it, or have the scope added to it", scope)
+	case errors.Is(err, auth.ErrExpired):
+		err = problem.New(http.StatusUnauthorized, "token",
+			"this token has expired: ask the operator for a new one (plumbline token rotate)").With("WWW-Authenticate", "Bearer")
 	case !given:
 		err = problem.New(http.StatusUnauthorized, "token", "no token: send the header Authorization: Bearer TOKEN").With("WWW-Authenticate", "Bearer")
 	default:
 		err = problem.New(http.StatusUnauthorized, "token",
-			"this token is unknown: its hash must be in the service's token file").With("WWW-Authenticate", "Bearer")
+			"this token is unknown, or it was revoked: its hash must be in the service's token file (plumbline token ls lists what is)").With("WWW-Authenticate", "Bearer")
 	}
 	return grant, err
 }

@@ -1,0 +1,179 @@
+package auth
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/plumbline/plumbline/message"
+)
+
+// Entry is one line of the token file, a JSON object.
+type Entry struct {
+	Name   string   `json:"name"`   // for logs and messages; the sender of messages that it signs
+	SHA256 string   `json:"sha256"` // of the token's bytes, 64 hexadecimal digits
+	Agents []string `json:"agents"` // ids, "prefix*", or "*"
+	Scopes []Scope  `json:"scopes"`
+
+	// Source is the kind of the token's holder: a person, an agent, or a schedule (system). Scope
+	// messages:write requires it.
+	Source message.Source `json:"source,omitempty"`
+
+	Created time.Time `json:"created,omitzero"` // when plumbline token new or rotate made the token
+	Expires time.Time `json:"expires,omitzero"` // the token is not valid from then on; without it, until it is revoked
+	// Previous are the tokens that rotation replaced and that are valid for some more time.
+	Previous []Previous `json:"previous,omitempty"`
+
+	hash [sha256.Size]byte
+}
+
+// Previous is a token that rotation replaced.
+type Previous struct {
+	SHA256  string    `json:"sha256"`
+	Expires time.Time `json:"expires"`
+
+	hash [sha256.Size]byte
+}
+
+// Hash returns the value for a token in the file.
+func Hash(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// fileLine is one line of a token file.
+type fileLine struct {
+	text  string // as it stands in the file
+	entry *Entry // nil: a comment or an empty line
+}
+
+// readFile returns the entries of a token file.
+func readFile(path string) (entries []Entry, err error) {
+	lines, err := readLines(path)
+	for _, l := range lines {
+		if l.entry != nil {
+			entries = append(entries, *l.entry)
+		}
+	}
+	return entries, err
+}
+
+// readLines reads a token file that only its owner may read. Lines that begin with # are comments.
+func readLines(path string) ([]fileLine, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("token file: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("token file: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("token file %s: not a regular file", path)
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return nil, fmt.Errorf("token file %s: mode %#o lets other users read or change it: chmod 600 %s", path, mode, path)
+	}
+	var lines []fileLine
+	scanner := bufio.NewScanner(file)
+	for number := 1; scanner.Scan(); number++ {
+		l := fileLine{text: scanner.Text()}
+		text := strings.TrimSpace(l.text)
+		if text != "" && text[0] != '#' {
+			if l.entry, err = parse(text); err != nil {
+				return nil, fmt.Errorf("token file %s:%d: %w", path, number, err)
+			}
+		}
+		lines = append(lines, l)
+	}
+	if err := scanner.Err(); err != nil {
+		return nil, fmt.Errorf("token file %s: %w", path, err)
+	}
+	return lines, unique(path, lines)
+}
+
+func parse(text string) (*Entry, error) {
+	entry := new(Entry)
+	if err := json.Unmarshal([]byte(text), entry, json.RejectUnknownMembers(true)); err != nil {
+		return nil, fmt.Errorf("want {name, sha256, agents, scopes, source, created, expires, previous}: %w", err)
+	}
+	return entry, entry.validate()
+}
+
+func (e *Entry) validate() error {
+	switch {
+	case e.Name == "":
+		return errors.New("name is empty")
+	case !readHash(&e.hash, e.SHA256):
+		return fmt.Errorf("%s: sha256 is not 64 hexadecimal digits", e.Name)
+	case len(e.Agents) == 0:
+		return fmt.Errorf("%s: agents is empty; \"*\" means all agents", e.Name)
+	case slices.Contains(e.Agents, ""):
+		return fmt.Errorf("%s: an agent is empty", e.Name)
+	case len(e.Scopes) == 0:
+		return fmt.Errorf("%s: scopes is empty", e.Name)
+	}
+	for i := range e.Previous {
+		p := &e.Previous[i]
+		if !readHash(&p.hash, p.SHA256) || p.Expires.IsZero() {
+			return fmt.Errorf("%s: a previous token has no sha256 of 64 hexadecimal digits, or no expires", e.Name)
+		}
+	}
+	for _, scope := range e.Scopes {
+		if !slices.Contains(scopes, scope) {
+			return fmt.Errorf("%s: unknown scope %q, want one of %v", e.Name, scope, scopes)
+		}
+	}
+	// Senders to an agent are separate from the agent's own runtime. A runtime that could sign
+	// would turn its model's words into a person's.
+	signs := slices.Contains(e.Scopes, MessagesWrite)
+	switch {
+	case signs && e.Source == "":
+		return fmt.Errorf("%s: scope %s needs a source: human, agent or system", e.Name, MessagesWrite)
+	case e.Source != "" && !e.Source.Valid():
+		return fmt.Errorf("%s: source is %q: want human, agent or system", e.Name, e.Source)
+	case signs && slices.Contains(e.Scopes, Runtime):
+		return fmt.Errorf("%s: scopes %s and %s on one token would let a runtime sign messages that its model wrote: use two entries", e.Name, MessagesWrite, Runtime)
+	}
+	return nil
+}
+
+func readHash(to *[sha256.Size]byte, text string) bool {
+	_, err := hex.Decode(to[:], []byte(text[:min(len(text), hex.EncodedLen(sha256.Size))]))
+	return err == nil && len(text) == hex.EncodedLen(sha256.Size)
+}
+
+// unique refuses two entries with one name, and two entries with one token.
+func unique(path string, lines []fileLine) error {
+	names, holders := map[string]bool{}, map[[sha256.Size]byte]string{}
+	for _, l := range lines {
+		e := l.entry
+		if e == nil {
+			continue
+		}
+		if names[e.Name] {
+			return fmt.Errorf("token file %s: two entries are named %s", path, e.Name)
+		}
+		names[e.Name] = true
+		hashes := [][sha256.Size]byte{e.hash}
+		for _, p := range e.Previous {
+			hashes = append(hashes, p.hash)
+		}
+		for _, hash := range hashes {
+			if other, twice := holders[hash]; twice {
+				return fmt.Errorf("token file %s: %s and %s have the same token", path, other, e.Name)
+			}
+			holders[hash] = e.Name
+		}
+	}
+	return nil
+}
