@@ -36,7 +36,8 @@ type Machine struct {
 	routes   *obs.Routes             // of the stages; ingest serves them
 	held     map[string]*service.Env // of stages whose leases this machine holds and that are not started yet
 	stages   []*stage
-	failed   chan error // the first stage that ended by itself
+	space    func() error // ends what shows the free space of the servers' directories; nil before it began
+	failed   chan error   // the first stage that ended by itself
 }
 
 // giveUp bounds the cleanup after a failed start.
@@ -93,6 +94,7 @@ func (m *Machine) start(ctx context.Context) error {
 	if m.servers.engine != nil {
 		m.showFaults("database", func() error { return m.servers.engine.State().Fault })
 	}
+	m.showSpace()
 	m.where = m.endpoints(m.listener.Addr(), sessionKey, handshakeKey)
 	m.cfg.Progress("starting the services")
 	for _, name := range Stages() {
@@ -115,6 +117,23 @@ func (m *Machine) showFaults(component string, fault func() error) {
 	c := m.health.Component(component, "up")
 	c.Ask(func(context.Context) error { return fault() })
 	c.Up()
+}
+
+// showSpace shows the free space of the disks below the embedded servers until Stop. The exporter
+// shows that of the bundles.
+func (m *Machine) showSpace() {
+	var directories []service.Directory
+	if m.servers.broker != nil {
+		directories = append(directories, service.Directory{Name: "broker", Path: m.cfg.path("broker")})
+	}
+	if m.servers.engine != nil {
+		directories = append(directories, service.Directory{Name: "engine", Path: m.cfg.path("engine")})
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	m.space = func() error { cancel(); return <-ended }
+	metrics := prometheus.WrapRegistererWith(prometheus.Labels{"stage": "up"}, m.registry)
+	go func() { ended <- service.ShowSpace(ctx, metrics, directories...) }()
 }
 
 // claim takes the data directory and the listen address of ingest for this machine,
@@ -192,6 +211,9 @@ func (m *Machine) Stop(ctx context.Context) error {
 	faults = append(faults, m.stopStages(ctx))
 	for _, env := range m.held {
 		faults = append(faults, env.Held.Close(ctx))
+	}
+	if m.space != nil {
+		faults = append(faults, m.space())
 	}
 	if m.servers.engine != nil {
 		faults = append(faults, m.servers.engine.Stop(ctx))

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -58,6 +59,18 @@ func TestMachineKeepsItsData(t *testing.T) {
 		if code, text := get(t, first.IngestURL+path); code != http.StatusOK || !strings.Contains(text, want) {
 			t.Errorf("%s: %d %s, want %s", path, code, text, want)
 		}
+	}
+
+	for _, gauge := range []string{
+		`plumbline_disk_free_bytes{directory="broker",stage="up"} [1-9]`, `plumbline_disk_size_bytes{directory="engine",stage="up"} [1-9]`,
+		`plumbline_disk_free_bytes{directory="bundles",stage="exporter"} [1-9]`, `plumbline_dead_letters_open{stage="verifier"} 0`,
+		`plumbline_key_expiry_seconds{purpose="session",stage="exporter"} \+Inf`, `plumbline_key_expiry_seconds{purpose="handshake",stage="ingest"} \+Inf`,
+		`plumbline_exporter_held_sessions{stage="exporter"} 0`, `plumbline_verifier_verdicts_total{recommended_action="\w+",stage="verifier"} 1`,
+	} {
+		pipelinetest.Await(t, gauge, func() bool {
+			_, text := get(t, first.IngestURL+"/metrics")
+			return regexp.MustCompile("(?m)^" + gauge).MatchString(text)
+		})
 	}
 
 	_, err := machine.Start(t.Context(), machine.Config{DataDir: dir, Listen: "127.0.0.1:0"})

@@ -19,6 +19,20 @@ func TestMachineWithCertificate(t *testing.T) {
 	if !strings.HasPrefix(url, "https://") {
 		t.Errorf("the address is %s", url)
 	}
+	found := false
+	families, err := m.Registry().Gather()
+	for _, family := range families {
+		if family.GetName() != "plumbline_certificate_expiry_seconds" {
+			continue
+		}
+		for _, metric := range family.GetMetric() { // the certificate is valid for an hour
+			left := metric.GetGauge().GetValue()
+			found = found || strings.Contains(metric.String(), `value:"tls_cert_file"`) && left > 3000 && left <= 3600
+		}
+	}
+	if err != nil || !found {
+		t.Errorf("no metric of the certificate's expiry; error %v", err)
+	}
 	transport, err := client.NewHTTP(client.HTTPConfig{URL: url, Roots: authority.Roots})
 	if err != nil {
 		t.Fatal(err)

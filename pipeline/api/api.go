@@ -169,9 +169,15 @@ func Open(ctx context.Context, parts Parts) (a *API, err error) {
 	return a, nil
 }
 
-// followKey opens the key of a purpose, after recording the key in the ledger.
+// followKey opens the key of a purpose, after recording the key in the ledger, and shows when it
+// expires.
 func (a *API) followKey(ctx context.Context, path string, purpose keyring.Purpose) (*keystore.Live, error) {
-	return keystore.Slot{Path: path, Purpose: purpose}.Follow(ctx, service.PatientLedger{Env: a.Env, Broker: a.broker})
+	live, err := keystore.Slot{Path: path, Purpose: purpose}.Follow(ctx, service.PatientLedger{Env: a.Env, Broker: a.broker})
+	if err != nil {
+		return nil, err
+	}
+	live.Expose(a.Env.Metrics)
+	return live, nil
 }
 
 // AddRoutes adds the routes to a router, each with its scope.

@@ -88,6 +88,9 @@ func (e *exporter) openAnchors(ctx context.Context, broker *stream.Client) error
 	a := &e.cfg.Anchors
 	if a.TSAURL != "" {
 		trusted, err := a.authorities()
+		if err == nil {
+			err = e.env.ShowCertificate("tsa_cert_file", a.TSACertFile)
+		}
 		if err != nil {
 			return fmt.Errorf("%w: tsa_cert_file: %w", config.ErrUsage, err)
 		}

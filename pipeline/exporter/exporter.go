@@ -106,6 +106,7 @@ func (e *exporter) run(ctx context.Context) error {
 			return service.UnlessEnded(work, err)
 		}
 		e.metrics.open.Set(float64(len(e.index.sessions)))
+		e.metrics.holding.Set(float64(e.index.held))
 		e.metrics.folded.Set(float64(e.index.position))
 		e.folded.Store(e.index.position)
 		if time.Since(e.savedAt) >= checkpointEvery {
@@ -253,6 +254,9 @@ func (e *exporter) forget(jobs []*job) {
 	for _, j := range jobs {
 		s := j.session
 		if j.bundle == nil && !j.repeated {
+			if s.heldUntil.IsZero() {
+				e.index.held++
+			}
 			s.heldUntil = time.Now().Add(holdFor)
 			continue
 		}
@@ -261,6 +265,7 @@ func (e *exporter) forget(jobs []*job) {
 			e.metrics.sealed.WithLabelValues(j.part.Plan.Reason).Inc()
 			e.metrics.traces.Add(float64(len(j.part.Traces)))
 			if j.part.Verdict != nil {
+				e.metrics.verdicts.WithLabelValues(string(j.part.Verdict.RecommendedAction)).Inc()
 				for kind, n := range j.part.Verdict.FindingCounts {
 					e.metrics.found.WithLabelValues(kind).Add(float64(n))
 				}
@@ -272,6 +277,9 @@ func (e *exporter) forget(jobs []*job) {
 
 func (e *exporter) release(s *openSession, cut uint64) {
 	s.compact(cut)
+	if !s.heldUntil.IsZero() {
+		e.index.held--
+	}
 	s.heldUntil, s.held, s.fixed = time.Time{}, "", false
 	e.index.closeEmpty(s)
 }

@@ -40,6 +40,7 @@ type openSession struct {
 type index struct {
 	sessions map[store.SessionKey]*openSession
 	keep     int       // how many receipts of a session are kept
+	held     int       // sessions whose heldUntil is set
 	position uint64    // the RECEIPTS sequence that was folded last
 	newest   time.Time // broker time of that message
 	asked    time.Time // broker time of the last answer

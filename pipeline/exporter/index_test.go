@@ -4,7 +4,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/plumbline/plumbline/pipeline/seal"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -54,5 +58,24 @@ func TestNextPartIsBounded(t *testing.T) {
 				t.Errorf("next = %d, %v, want %d, %v", n, full, c.n, c.full)
 			}
 		})
+	}
+}
+
+// A session counts as held once, however often it is tried, until it is sealed.
+func TestHeldSessionsAreCounted(t *testing.T) {
+	e := &exporter{index: newIndex(10), metrics: newMetrics(prometheus.NewRegistry())}
+	s := e.index.session(store.SessionKey{AgentID: "a", SessionID: "s"}, &stream.Message{Sequence: 1})
+	s.add(&schema.Receipt{Sequence: 1})
+	for range 2 {
+		e.forget([]*job{{session: s}})
+		if e.index.held != 1 {
+			t.Errorf("%d sessions are held, want 1", e.index.held)
+		}
+	}
+	sealed := &job{session: s, repeated: true}
+	sealed.part.Plan.Cut = 1
+	e.forget([]*job{sealed})
+	if e.index.held != 0 || len(e.index.sessions) != 0 {
+		t.Errorf("%d sessions are held after sealing, %d open", e.index.held, len(e.index.sessions))
 	}
 }

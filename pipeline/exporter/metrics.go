@@ -3,6 +3,8 @@ package exporter
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/plumbline/plumbline/schema"
 )
 
 type metrics struct {
@@ -10,6 +12,8 @@ type metrics struct {
 	sealed   *prometheus.CounterVec // by reason
 	traces   prometheus.Counter
 	held     prometheus.Counter
+	holding  prometheus.Gauge
+	verdicts *prometheus.CounterVec // on sessions, by recommended action
 	found    *prometheus.CounterVec // findings of session verdicts, by type
 	open     prometheus.Gauge
 	folded   prometheus.Gauge
@@ -24,7 +28,7 @@ type metrics struct {
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	register := promauto.With(registerer)
-	return &metrics{
+	m := &metrics{
 		receipts: register.NewCounter(prometheus.CounterOpts{
 			Name: "plumbline_exporter_receipts_total", Help: "Receipts folded into the index of open sessions."}),
 		sealed: register.NewCounterVec(prometheus.CounterOpts{
@@ -33,6 +37,10 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Name: "plumbline_exporter_traces_total", Help: "Traces in sealed bundles."}),
 		held: register.NewCounter(prometheus.CounterOpts{
 			Name: "plumbline_exporter_held_total", Help: "Times that a session was held because rows and receipts differ."}),
+		holding: register.NewGauge(prometheus.GaugeOpts{
+			Name: "plumbline_exporter_held_sessions", Help: "Sessions that are held now because no bundle can be made of them."}),
+		verdicts: register.NewCounterVec(prometheus.CounterOpts{
+			Name: "plumbline_exporter_session_verdicts_total", Help: "Verdicts on sealed parts of sessions, by recommended action."}, []string{"recommended_action"}),
 		found: register.NewCounterVec(prometheus.CounterOpts{
 			Name: "plumbline_exporter_session_findings_total", Help: "Findings of verdicts on sealed sessions, by type."}, []string{"type"}),
 		open: register.NewGauge(prometheus.GaugeOpts{
@@ -52,4 +60,8 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		waiting: register.NewGauge(prometheus.GaugeOpts{
 			Name: "plumbline_exporter_timestamps_waiting", Help: "Bundles that do not have their time stamp yet."}),
 	}
+	for _, action := range []schema.Recommendation{schema.Proceed, schema.Review, schema.Deny} {
+		m.verdicts.WithLabelValues(string(action)) // begins at 0: a rate shows the first one, too
+	}
+	return m
 }

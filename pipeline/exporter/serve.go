@@ -80,6 +80,9 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, held *service.H
 		func(ctx context.Context) error {
 			return env.ShowBacklogs(ctx, e.backlog(), keeper.Backlog(), auditor.Backlog())
 		},
+		func(ctx context.Context) error {
+			return service.ShowSpace(ctx, env.Metrics, service.Directory{Name: "bundles", Path: cfg.bundleDir()})
+		},
 		e.run, e.anchors.run, e.copies.run, keeper.Run, auditor.Run)
 }
 

@@ -53,8 +53,8 @@ func (s *shownList) now() (*keyring.Ring, error) {
 	return ring, nil
 }
 
-// followKey opens a key, and creates it at the first start. It returns after the ledger has the
-// key's event.
+// followKey opens a key, creates it at the first start, and shows when it expires. It returns after
+// the ledger has the key's event.
 func (e *exporter) followKey(ctx context.Context, slot keystore.Slot) (*keystore.Live, error) {
 	live, err := slot.Follow(ctx, service.PatientLedger{Env: e.env, Broker: e.broker})
 	if err != nil {
@@ -63,6 +63,7 @@ func (e *exporter) followKey(ctx context.Context, slot keystore.Slot) (*keystore
 	if opened := live.Opened(); opened.Made {
 		e.env.Log.Info("made a signing key", "purpose", slot.Purpose, "file", slot.Path, "key_id", opened.Entry.KeyID)
 	}
+	live.Expose(e.env.Metrics)
 	return live, nil
 }
 

@@ -63,9 +63,14 @@ func TestTamperedColumnsAreHeld(t *testing.T) {
 		s.Exec(t, "%s", statement)
 		s.requestEnd(t, "a", session)
 	}
-	s.export(t, nil)
+	env := pipelinetest.Env(t, "exporter")
+	s.exportIn(t, env, nil)
 	pipelinetest.Await(t, "every session sealed or held", func() bool {
 		return len(s.query(t, "SELECT DISTINCT session_id FROM seal_runs")) == len(tampering)
+	})
+	pipelinetest.Await(t, "the number of held sessions", func() bool {
+		return pipelinetest.Metric(t, env, "plumbline_exporter_held_sessions", "") == float64(len(tampering)-1) &&
+			pipelinetest.Metric(t, env, "plumbline_exporter_session_verdicts_total", "") == 1
 	})
 	var sealed []string
 	for session := range tampering {

@@ -77,6 +77,10 @@ func newServer(address net.Addr, cfg *Config, env *service.Env) (*server, error)
 	if err := faults.Err(); err != nil {
 		return nil, err
 	}
+	err := errors.Join(env.ShowCertificate("tls_cert_file", cfg.TLSCertFile), env.ShowCertificate("tls_client_ca_file", cfg.TLSClientCAFile))
+	if err != nil {
+		return nil, err
+	}
 	s := &server{
 		env: env, cfg: cfg, files: read,
 		router: request.New(request.Config{

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/ledger"
@@ -109,6 +112,21 @@ func (l *Live) Watch(ctx context.Context, log *slog.Logger) error {
 // Taken returns a channel that receives a value after rotations were adopted; several may share
 // one value.
 func (l *Live) Taken() <-chan struct{} { return l.taken }
+
+// Expose registers gauge plumbline_key_expiry_seconds of the purpose.
+func (l *Live) Expose(metrics prometheus.Registerer) {
+	metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name:        "plumbline_key_expiry_seconds",
+		Help:        "Seconds until the signing key in use may no longer sign; +Inf: no end is set.",
+		ConstLabels: prometheus.Labels{"purpose": string(l.slot.Purpose)},
+	}, func() float64 {
+		until := l.Opened().Entry.NotAfter
+		if until.IsZero() {
+			return math.Inf(1)
+		}
+		return time.Until(until).Seconds()
+	}))
+}
 
 // Opened returns the key in use, even outside its period of validity.
 func (l *Live) Opened() *Opened { return l.opened.Load() }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/ledger"
@@ -132,5 +135,35 @@ func TestWatchAdoptsARotation(t *testing.T) {
 	stop()
 	if err := <-ended; err != nil || live.Opened().Entry.KeyID != next.Entry.KeyID {
 		t.Errorf("%v, signing with %s", err, live.Opened().Entry.KeyID)
+	}
+}
+
+// The gauge follows a rotation; a key without an end never expires.
+func TestExpiryIsShown(t *testing.T) {
+	slot, registry := In(t.TempDir(), keyring.Micro), prometheus.NewRegistry()
+	live, err := slot.Follow(t.Context(), new(recorder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	live.Expose(registry)
+	left := func() float64 {
+		families, err := registry.Gather()
+		if err != nil || len(families) != 1 {
+			t.Fatal(families, err)
+		}
+		return families[0].GetMetric()[0].GetGauge().GetValue()
+	}
+	if got := left(); !math.IsInf(got, 1) {
+		t.Errorf("a key without an end expires in %v s", got)
+	}
+	now := time.Now()
+	if _, err := slot.Rotate(t.Context(), Period{From: now, Until: now.Add(time.Hour)}, now); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := live.Renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := left(); got < 3000 || got > 3600 {
+		t.Errorf("a key that ends in an hour expires in %v s", got)
 	}
 }

@@ -32,9 +32,13 @@ func bootOf(env *Env) (ledger.Event, error) {
 
 // connected returns a client whose topology exists, once begin has succeeded with it.
 func connected(ctx context.Context, cfg *config.Common, env *Env, begin func(*stream.Client) error) (*stream.Client, error) {
+	err := errors.Join(env.ShowCertificate("nats_ca_file", cfg.NATS.CAFile), env.ShowCertificate("nats_cert_file", cfg.NATS.CertFile))
+	if err != nil {
+		return nil, err
+	}
 	health := env.Component("broker")
 	var client *stream.Client
-	err := env.Retry.Do(ctx, "connect to the broker", func() (err error) {
+	err = env.Retry.Do(ctx, "connect to the broker", func() (err error) {
 		client, err = connect(ctx, StreamConfig(cfg, env.Name, env.Log), begin)
 		health.Report(err)
 		return unlessUnavailable(err)

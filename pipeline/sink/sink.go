@@ -12,11 +12,14 @@
 package sink
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/message"
@@ -88,12 +91,41 @@ func run(ctx context.Context, env *service.Env, what string, source Source, most
 // DeadLetters brings stream DEADLETTER into ClickHouse, where analysts find what was refused. It
 // skips a message that is neither a dead letter nor a mark on one.
 type DeadLetters struct {
-	Env  *service.Env
-	Rows *store.Store
+	Env        *service.Env
+	Rows       *store.Store
+	CountEvery time.Duration // how often the open letters are counted; a minute where 0
 }
 
 func (d *DeadLetters) Run(ctx context.Context, source Source) error {
-	return run(ctx, d.Env, "dead letters", source, usualRows, usualWait, d.store)
+	return service.Group(ctx, d.countOpen, func(ctx context.Context) error {
+		return run(ctx, d.Env, "dead letters", source, usualRows, usualWait, d.store)
+	})
+}
+
+// countOpen updates gauge plumbline_dead_letters_open until ctx ends. While the letters cannot be
+// counted, the gauge has no value.
+func (d *DeadLetters) countOpen(ctx context.Context) error {
+	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "plumbline_dead_letters_open", Help: "Dead letters that are neither dropped nor replayed.",
+	}, nil)
+	if err := d.Env.Metrics.Register(gauge); err != nil {
+		return fmt.Errorf("metric of dead letters: %w", err)
+	}
+	tick := time.NewTicker(cmp.Or(d.CountEvery, time.Minute))
+	defer tick.Stop()
+	for {
+		open, err := d.Rows.OpenLetters(ctx)
+		if err != nil {
+			gauge.Reset() // readiness says why
+		} else {
+			gauge.WithLabelValues().Set(float64(open))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
 }
 
 func (d *DeadLetters) store(ctx context.Context, inbox []stream.Message) error {

@@ -82,3 +82,15 @@ func (m *MarkedLetter) Handled() bool { return m.Mark != "" && !m.MarkedAt.Befor
 func (r Reader) MarkedLetters(ctx context.Context, digest string, raw bool) ([]MarkedLetter, error) {
 	return read[MarkedLetter](ctx, r.db, "dead letters", queryMarkedLetters, clickhouse.Named("digest", digest), clickhouse.Named("raw", raw))
 }
+
+// OpenLetters returns the number of dead letters that no mark covers.
+func (r Reader) OpenLetters(ctx context.Context) (uint64, error) {
+	type row struct {
+		Letters uint64 `ch:"letters"`
+	}
+	rows, err := read[row](ctx, r.db, "the number of open dead letters", queryOpenLetters)
+	if err != nil {
+		return 0, err
+	}
+	return rows[0].Letters, nil
+}

@@ -82,6 +82,9 @@ func TestMarksOnDeadLetters(t *testing.T) {
 	if got[0].Mark != "dropped" || got[0].MarkedBy != "bob" || got[0].Note != "n" || !got[0].MarkedAt.Equal(at.Add(time.Hour)) {
 		t.Errorf("%+v", got[0])
 	}
+	if open, err := s.OpenLetters(t.Context()); err != nil || open != 2 {
+		t.Errorf("%d letters are open, want 2; error %v", open, err)
+	}
 	one, err := s.MarkedLetters(t.Context(), letters[2].Digest.String()[:12], false)
 	if err != nil || len(one) != 1 || len(one[0].Raw) != 0 || one[0].Digest != letters[2].Digest {
 		t.Errorf("%+v, %v", one, err)

@@ -140,6 +140,7 @@ var (
 	queryMarkedLetters       = mustQuery("marked_letters")
 	queryMeasuredTraces      = mustQuery("measured_traces")
 	queryNumberedTraces      = fmt.Sprintf(mustQuery("numbered_traces"), mustQuery("asked_numbers"))
+	queryOpenLetters         = mustQuery("open_letters")
 	queryOperatorLedger      = mustQuery("operator_ledger")
 	queryPartTraces          = mustQuery("part_traces")
 	queryPartVerdicts        = mustQuery("part_verdicts")

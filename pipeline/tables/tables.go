@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/url"
 
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/service"
@@ -24,6 +25,9 @@ import (
 // every table. A setting below the durability requirement is an error, a database.Weakness, that
 // names it. With cfg.AllowUnsafe it is logged instead.
 func Open(ctx context.Context, common *config.Common, cfg *config.ClickHouse, env *service.Env) (*store.Store, error) {
+	if err := showCertificates(cfg.DSN, env); err != nil {
+		return nil, err
+	}
 	s, err := store.Open(ctx, store.Config{DSN: cfg.DSN, Tenant: common.Tenant, Stage: env.Name, Cluster: cfg.Cluster})
 	if err != nil {
 		return nil, err
@@ -42,6 +46,17 @@ func Open(ctx context.Context, common *config.Common, cfg *config.ClickHouse, en
 	}
 	health.Ask(s.Ping)
 	return s, nil
+}
+
+// showCertificates shows when the certificates expire that a DSN names.
+func showCertificates(dsn string, env *service.Env) error {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return errors.New("clickhouse_dsn: not an address") // the cause would repeat the password
+	}
+	return errors.Join(
+		env.ShowCertificate("clickhouse_dsn ca_file", u.Query().Get("ca_file")),
+		env.ShowCertificate("clickhouse_dsn cert_file", u.Query().Get("cert_file")))
 }
 
 // inspect refuses a database below the durability requirement, or logs what is wrong with it.

@@ -13,35 +13,49 @@ type metrics struct {
 	traces      prometheus.Counter
 	redelivered prometheus.Counter
 	dead        *prometheus.CounterVec // by reason
-	violations  *prometheus.CounterVec // by type
+	verdicts    *prometheus.CounterVec // by recommended action
+	violations  *prometheus.CounterVec // by type and severity
+	findings    *prometheus.CounterVec // by type and severity
 	unknown     prometheus.Counter
 	batches     prometheus.Histogram
 }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	register := promauto.With(registerer)
-	return &metrics{
+	m := &metrics{
 		traces: register.NewCounter(prometheus.CounterOpts{
 			Name: "plumbline_verifier_traces_total", Help: "Traces stored with their verdict and acknowledged."}),
 		redelivered: register.NewCounter(prometheus.CounterOpts{
 			Name: "plumbline_verifier_redelivered_total", Help: "Messages that the broker delivered more than once."}),
 		dead: register.NewCounterVec(prometheus.CounterOpts{
 			Name: "plumbline_verifier_dead_letters_total", Help: "Messages that can never be stored, by reason."}, []string{"reason"}),
+		verdicts: register.NewCounterVec(prometheus.CounterOpts{
+			Name: "plumbline_verifier_verdicts_total", Help: "Verdicts on traces that arrived, by recommended action."}, []string{"recommended_action"}),
 		violations: register.NewCounterVec(prometheus.CounterOpts{
-			Name: "plumbline_verifier_violations_total", Help: "Violations found, by type (AAP section 7.5)."}, []string{"type"}),
+			Name: "plumbline_verifier_violations_total", Help: "Violations found, by type and severity (AAP section 7.5)."}, []string{"type", "severity"}),
+		findings: register.NewCounterVec(prometheus.CounterOpts{
+			Name: "plumbline_verifier_findings_total", Help: "Findings of verdicts, by type and severity."}, []string{"type", "severity"}),
 		unknown: register.NewCounter(prometheus.CounterOpts{
 			Name: "plumbline_verifier_card_unknown_total", Help: "Traces stored without judgement because nobody has registered their card."}),
 		batches: register.NewHistogram(prometheus.HistogramOpts{
 			Name: "plumbline_verifier_batch_rows", Help: "Traces of one insert.", Buckets: prometheus.ExponentialBuckets(1, 4, 9)}),
 	}
+	for _, action := range []schema.Recommendation{schema.Proceed, schema.Review, schema.Deny} {
+		m.verdicts.WithLabelValues(string(action)) // begins at 0: a rate shows the first one, too
+	}
+	return m
 }
 
 func (m *metrics) judged(v *schema.Verdict) {
 	if v.Status == schema.StatusCardUnknown {
 		m.unknown.Inc()
 	}
+	m.verdicts.WithLabelValues(string(v.RecommendedAction)).Inc()
 	for i := range v.Violations {
-		m.violations.WithLabelValues(v.Violations[i].Type).Inc()
+		m.violations.WithLabelValues(v.Violations[i].Type, string(v.Violations[i].Severity)).Inc()
+	}
+	for i := range v.Findings {
+		m.findings.WithLabelValues(v.Findings[i].Type, string(v.Findings[i].Severity)).Inc()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/verifier"
 )
@@ -15,10 +16,13 @@ func TestMain(m *testing.M) { pipelinetest.Main(m) }
 
 // start runs a verifier on the rig.
 func start(t testing.TB, rig *pipelinetest.Rig) *pipelinetest.Stage {
+	return startIn(t, rig, pipelinetest.Env(t, "verifier"))
+}
+
+func startIn(t testing.TB, rig *pipelinetest.Rig, env *service.Env) *pipelinetest.Stage {
 	cfg := verifier.Default()
 	cfg.Common = rig.Common()
 	cfg.ClickHouse = rig.ClickHouse()
-	env := pipelinetest.Env(t, "verifier")
 	return pipelinetest.Go(t, func(ctx context.Context) error { return verifier.Serve(ctx, &cfg, env) })
 }
 
