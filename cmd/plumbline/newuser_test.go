@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,7 +45,25 @@ func TestNewUser(t *testing.T) {
 	}) {
 		return
 	}
+	t.Run("README", visitor.followREADME)
 	t.Run("Examples", visitor.publishExamples)
+}
+
+// followREADME runs the commands of README's "In short" that come after plumbline up.
+func (v *visitor) followREADME(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, short, found := strings.Cut(string(text), "In short:\n\n")
+	short, _, _ = strings.Cut(short, "\n\n")
+	_, short, up := strings.Cut(short, "    plumbline up ")
+	lines := strings.Split(strings.ReplaceAll(short, "\n    ", "\n"), "\n")[1:] // without the rest of the line of up
+	if !found || !up || len(lines) != 2 {
+		t.Fatalf("README.md lacks the commands: %q", lines)
+	}
+	v.run(t, step{command: lines[0], output: "5 sent: 5 accepted, 0 duplicates, 0 refused\n…"})
+	v.run(t, step{command: lines[1], output: "trace_id …\n…\ntr-1018-5 …MISSED_ESCALATION …\n…"})
 }
 
 // visitor is a new user with a shell in a directory that looks like a clone.
