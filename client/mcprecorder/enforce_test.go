@@ -114,7 +114,32 @@ func TestEnforce(t *testing.T) {
 		}
 	}
 
-	all := site.traces(t, config.Recorder, 6)
+	for _, c := range []struct {
+		media, coding, sent string
+		code                int
+	}{
+		{"text/plain", "", call(2, "fail", "other"), http.StatusOK},
+		{"application/x-www-form-urlencoded", "", call(2, "fail", "other"), http.StatusOK},
+		{"application/json", "gzip", "fail", http.StatusUnsupportedMediaType},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, address, strings.NewReader(c.sent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header = http.Header{"Content-Type": {c.media}, "Content-Encoding": {c.coding}}
+		connection := &http.Transport{}
+		response, err := connection.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		connection.CloseIdleConnections()
+		if response.StatusCode != c.code { // and the server would report the call
+			t.Errorf("%s %s: HTTP %d", c.media, c.coding, response.StatusCode)
+		}
+	}
+
+	all := site.traces(t, config.Recorder, 8)
 	cited, blocked := 0, 0
 	for _, traces := range all {
 		for _, trace := range traces {
@@ -132,7 +157,7 @@ func TestEnforce(t *testing.T) {
 			}
 		}
 	}
-	if cited != 2 || blocked != 4 {
+	if cited != 2 || blocked != 6 {
 		t.Errorf("%d permitted calls with signed results, %d blocked; reported %q", cited, blocked, told.all())
 	}
 

@@ -58,6 +58,7 @@ const (
 	sessionHeader = "Mcp-Session-Id"
 	mediaJSON     = "application/json"
 	mediaEvents   = "text/event-stream"
+	mediaForm     = "application/x-www-form-urlencoded" // of OAuth
 
 	idleVisit = time.Hour // a conversation without an exchange for so long is over
 )
@@ -125,7 +126,11 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("plumbline mcp: %q is not this machine", r.Host), http.StatusForbidden)
 		return
 	}
-	body, whole, err := bodyOf(r)
+	if coding := r.Header.Get("Content-Encoding"); h.config.Enforce != nil && coding != "" {
+		http.Error(w, fmt.Sprintf("plumbline mcp: a body with the encoding %q cannot be examined, and is not passed on", coding), http.StatusUnsupportedMediaType)
+		return
+	}
+	body, whole, err := h.bodyOf(r)
 	if err != nil {
 		http.Error(w, "plumbline mcp: read the request: "+err.Error(), http.StatusBadRequest)
 		return
@@ -164,10 +169,11 @@ func answer(w http.ResponseWriter, code int, body []byte) {
 }
 
 // bodyOf reads the body of a request that may be JSON-RPC and leaves it in place; nil if there is
-// none. whole is false if it is too long to be read.
-func bodyOf(r *http.Request) (body []byte, whole bool, err error) {
+// none. whole is false if it is too long to be read. With Enforce, every body may be JSON-RPC that
+// is no form: not each server looks at the type.
+func (h *HTTP) bodyOf(r *http.Request) (body []byte, whole bool, err error) {
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if r.Method != http.MethodPost || media != mediaJSON && media != "" {
+	if h.config.Enforce == nil && (r.Method != http.MethodPost || media != mediaJSON && media != "") || r.Body == nil || r.Body == http.NoBody {
 		return nil, true, nil
 	}
 	rest := r.Body
@@ -179,8 +185,11 @@ func bodyOf(r *http.Request) (body []byte, whole bool, err error) {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(body), rest), rest}
-	if len(body) > maxMessage {
+	switch form := media == mediaForm && firstByte(body) != '{' && firstByte(body) != '['; {
+	case len(body) > maxMessage:
 		return nil, false, nil
+	case form || len(body) == 0:
+		return nil, true, nil
 	}
 	return body, true, nil
 }

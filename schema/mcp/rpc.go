@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -190,16 +192,40 @@ func Requests(message []byte) (requests []Request, err error) {
 	return requests, err
 }
 
-// strictly reports why a message is not one JSON value with unique names in valid UTF-8.
+// known are the names that decide what a message asks for.
+var known = []string{"id", "method", "params", "result", "error", "name", "_meta"}
+
+// strictly reports why a message is not one JSON value with unique names in valid UTF-8, whose
+// members, and those of params, have known names only as they are written: some servers read
+// "Method" as "method".
 func strictly(message []byte) error {
 	decoder := jsontext.NewDecoder(bytes.NewReader(message))
-	if err := decoder.SkipValue(); err != nil {
-		return err
+	batch := 0
+	if jsontext.Value(message).Kind() == '[' {
+		batch = 1
 	}
-	if _, err := decoder.ReadToken(); !errors.Is(err, io.EOF) {
-		return errors.New("it is followed by another value")
+	for {
+		token, err := decoder.ReadToken()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		depth := decoder.StackDepth()
+		if depth == 0 && len(bytes.TrimSpace(message[decoder.InputOffset():])) > 0 {
+			return errors.New("it is followed by another value")
+		}
+		kind, length := decoder.StackIndex(depth)
+		isName := kind == '{' && length%2 == 1 && token.Kind() == '"'
+		if !isName || depth != batch+1 && (depth != batch+2 || decoder.StackPointer().Parent().LastToken() != "params") {
+			continue
+		}
+		name := token.String()
+		if i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, name) }); i >= 0 && known[i] != name {
+			return fmt.Errorf("a server could read its member %q as %q", schema.Clip(name, 64), known[i])
+		}
 	}
-	return nil
 }
 
 // ToolError returns the answer to a tools/call that failed with a text for the model.

@@ -303,10 +303,15 @@ func TestRequestsOfAGate(t *testing.T) {
 	if got, err := Requests([]byte(`{"method":"tools/call","params":{"name":"buy"}}`)); err != nil || len(got) != 1 || got[0].ID != nil {
 		t.Errorf("%+v, error %v", got, err)
 	}
-	for _, message := range []string{`{"id":1,"method":"ping","method":"tools/call"}`, `{"id":1} {"id":2}`, `{`, "{\"id\":\"\xff\"}", `{"id":1,"method":"tools/call","params":[]}`} {
+	for _, message := range []string{`{"id":1,"method":"ping","method":"tools/call"}`, `{"id":1} {"id":2}`, `{`, "{\"id\":\"\xff\"}", `{"id":1,"method":"tools/call","params":[]}`,
+		`{"id":1,"Method":"tools/call"}`, `[{"id":1,"method":"tools/call","params":{"name":"x","Name":"y"}}]`, `{"id":1,"method":"ping","params":{"_META":{}}}`, `[{"id":1}] {}`} {
 		if got, err := Requests([]byte(message)); err == nil {
 			t.Errorf("%q was read as %+v", message, got)
 		}
+	}
+	other := `{"id":1,"method":"tools/call","params":{"name":"x","arguments":{"Name":1,"ID":[{"Method":{}}]}}}`
+	if got, err := Requests([]byte(other)); err != nil || len(got) != 1 {
+		t.Errorf("%+v, error %v", got, err)
 	}
 	denied, err := ToolError([]byte(`"x"`), "no \"way\"")
 	if want := `{"jsonrpc":"2.0","id":"x","result":{"content":[{"type":"text","text":"no \"way\""}],"isError":true}}`; err != nil || string(denied) != want {
