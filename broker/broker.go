@@ -10,6 +10,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,9 +75,13 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
+	last, _ := embedded.Load(cfg.DataDir) // Assign reports its error
 	at, err := embedded.Assign(cfg.DataDir, cfg.Host, cfg.Port)
 	if err = errors.Join(err, lock.Release()); err != nil {
 		return nil, err
+	}
+	if last.Port != 0 && last.Port != at.Port {
+		cmp.Or(cfg.Logger, slog.Default()).Warn("the broker's port has changed: programs that have the old one need the new one", "old", last.Port, "new", at.Port)
 	}
 	process, err := child.Start(ctx, child.Config{
 		Name:   childName,

@@ -12,7 +12,6 @@ import (
 	"text/template"
 	"time"
 
-	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
@@ -31,7 +30,8 @@ type Config struct {
 	// query may use three quarters of it. Above a quarter, a query sorts and groups
 	// on disk.
 	MemoryBytes int64
-	// NativePort and HTTPPort are the TCP ports on 127.0.0.1; 0 takes free ones.
+	// NativePort and HTTPPort are the TCP ports on 127.0.0.1. 0 takes the port of the last start in
+	// DataDir, or a free one at the first start and where another process has taken that port.
 	NativePort, HTTPPort int
 	// Program is the program to run; the zero value means Locate(ctx, Options).
 	Program Program
@@ -62,8 +62,8 @@ func (c *Config) complete() error {
 
 // settings are the parameters of the two templates.
 type settings struct {
-	Dir                     string
-	NativePort, HTTPPort    int
+	Dir string
+	ports
 	MemoryBytes, CacheBytes int64
 	QueryBytes, SpillBytes  int64
 	KeepFree                int64 // bytes of the disk
@@ -101,24 +101,6 @@ func (s settings) write() error {
 		}
 		if err := durable.WriteFile(filepath.Join(s.Dir, name), b.Bytes(), 0o600); err != nil {
 			return fmt.Errorf("engine: write %s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// choosePorts chooses ports that are free now. Another process may take one before the
-// server binds it, so the first start is repeated.
-func (s *settings) choosePorts(cfg Config) error {
-	s.NativePort, s.HTTPPort = cfg.NativePort, cfg.HTTPPort
-	for _, port := range []*int{&s.NativePort, &s.HTTPPort} {
-		if *port != 0 {
-			continue
-		}
-		for *port == 0 || s.NativePort == s.HTTPPort { // FreePort can return the other port again: no process listens on it yet
-			var err error
-			if *port, err = child.FreePort("127.0.0.1", 0); err != nil {
-				return fmt.Errorf("engine: %w", err)
-			}
 		}
 	}
 	return nil

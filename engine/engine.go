@@ -118,8 +118,11 @@ func open(cfg Config) (*Engine, error) {
 }
 
 func (e *Engine) start(ctx context.Context, cfg Config) error {
+	if err := e.awaitPredecessor(); err != nil { // whose ports are free then
+		return err
+	}
 	for attempt := 1; ; attempt++ {
-		if err := e.settings.choosePorts(cfg); err != nil {
+		if err := e.settings.choosePorts(cfg, attempt); err != nil {
 			return err
 		}
 		if err := e.settings.write(); err != nil {

@@ -57,6 +57,8 @@ type Config struct {
 	NATS       config.NATS       // an external broker; embedded where URL is empty
 	ClickHouse config.ClickHouse // an external database; embedded where DSN is empty
 
+	Ports Ports // of the embedded servers
+
 	Tenant       string        // "default"
 	Stages       []string      // the stages that Start starts; all where nil, none where empty
 	MemoryBytes  int64         // memory bound of the embedded engine; the engine's default where 0
@@ -70,6 +72,32 @@ type Config struct {
 	Log          *slog.Logger  // slog.Default()
 	Progress     func(string)  // called with a short message before each slow step; optional
 	Faults       []string      // faults that the reader of the settings found earlier; reported with the others
+}
+
+// Ports are the ports of the embedded servers on 127.0.0.1. 0 is the port of the last start in the
+// data directory, or a free one.
+type Ports struct {
+	NATSPort           int `name:"nats-port" placeholder:"PORT" help:"Port of the embedded broker on 127.0.0.1. Default: that of the last start; any free port at the first one."`
+	ClickHousePort     int `name:"clickhouse-port" placeholder:"PORT" help:"Port of the embedded engine (native protocol, the DSN) on 127.0.0.1. Default: that of the last start; any free port at the first one."`
+	ClickHouseHTTPPort int `name:"clickhouse-http-port" placeholder:"PORT" help:"HTTP port of the embedded engine on 127.0.0.1. Default: that of the last start; any free port at the first one."`
+}
+
+func (c *Config) checkPorts(faults *config.Faults) {
+	for _, p := range []struct {
+		key      string
+		port     int
+		external bool
+		server   string
+	}{
+		{"nats_port", c.Ports.NATSPort, c.NATS.URL != "", "nats_url names another broker"},
+		{"clickhouse_port", c.Ports.ClickHousePort, c.ClickHouse.DSN != "", "clickhouse_dsn names another database"},
+		{"clickhouse_http_port", c.Ports.ClickHouseHTTPPort, c.ClickHouse.DSN != "", "clickhouse_dsn names another database"},
+	} {
+		faults.Check(p.port >= 0 && p.port < 1<<16, p.key, "%d: want a port from 1 to 65535", p.port)
+		faults.Check(p.port == 0 || !p.external, p.key, "is for the embedded server, and %s", p.server)
+	}
+	same := c.Ports.ClickHousePort != 0 && c.Ports.ClickHousePort == c.Ports.ClickHouseHTTPPort
+	faults.Check(!same, "clickhouse_http_port", "%d: clickhouse_port is the same", c.Ports.ClickHouseHTTPPort)
 }
 
 // complete fills in the defaults and returns every fault.
@@ -116,6 +144,7 @@ func (c *Config) validate() config.Faults {
 	}
 	faults := config.Faults(common.Validate())
 	faults.CheckAddress("listen", c.Listen)
+	c.checkPorts(&faults)
 	paired := (c.TLSCertFile == "") == (c.TLSKeyFile == "")
 	faults.Check(paired, "tls_cert_file", "tls_cert_file and tls_key_file must be given together")
 	for _, name := range c.Stages {

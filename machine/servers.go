@@ -33,7 +33,7 @@ func (s *servers) startBroker(ctx context.Context, cfg *Config) (err error) {
 		return nil
 	}
 	cfg.Progress("starting the broker")
-	if s.broker, err = broker.Start(ctx, broker.Config{DataDir: cfg.path("broker"), Logger: cfg.Log}); err != nil {
+	if s.broker, err = broker.Start(ctx, broker.Config{DataDir: cfg.path("broker"), Port: cfg.Ports.NATSPort, Logger: cfg.Log}); err != nil {
 		return err
 	}
 	s.nats.URL, s.nats.MonitorURL = s.broker.URL(), s.broker.MonitorURL()
@@ -51,6 +51,8 @@ func (s *servers) startDatabase(ctx context.Context, cfg *Config) (err error) {
 		s.engine, err = engine.Start(ctx, engine.Config{
 			DataDir:     cfg.path("engine"),
 			MemoryBytes: cfg.MemoryBytes,
+			NativePort:  cfg.Ports.ClickHousePort,
+			HTTPPort:    cfg.Ports.ClickHouseHTTPPort,
 			Options:     engine.Options{Progress: cfg.Progress},
 			Logger:      cfg.Log,
 		})

@@ -42,6 +42,8 @@ type upCommand struct {
 	Copies  exporter.Copies  `embed:"" group:"Copies of bundles"`
 	Anchors exporter.Anchors `embed:"" group:"Evidence for bundles in addition to their signature"`
 
+	Ports machine.Ports `embed:"" group:"Ports of the embedded servers"`
+
 	NATS       config.NATS       `embed:"" prefix:"nats-" group:"Your own broker instead of the embedded one"`
 	ClickHouse config.ClickHouse `embed:"" prefix:"clickhouse-" group:"Your own database instead of the embedded one"`
 }
@@ -51,6 +53,7 @@ func (*upCommand) Help() string {
 	return examples(
 		"plumbline up",
 		"plumbline up --data /var/lib/plumbline --listen 0.0.0.0:8080 --token-file tokens.jsonl",
+		"plumbline up --clickhouse-port 9000 --nats-port 4222",
 		"plumbline up --seal-schedule '0 3 * * *'",
 		"plumbline up --nats-url nats://nats.example:4222 --clickhouse-dsn clickhouse://user:password@db.example:9000/plumbline",
 	)
@@ -88,7 +91,7 @@ func (c *upCommand) config(con *console) machine.Config {
 		Faults:  faults,
 		DataDir: c.Data, Listen: c.Listen, TokenFile: c.TokenFile, TLSCertFile: c.TLSCertFile, TLSKeyFile: c.TLSKeyFile,
 		CardSignatures: c.CardSignatures, CardIssuerKeysFile: c.CardIssuerKeysFile, A2AAgentCards: c.A2AAgentCards, MessagePoliciesFile: c.MessagePoliciesFile,
-		NATS: c.NATS, ClickHouse: c.ClickHouse, Copies: c.Copies, Anchors: c.Anchors,
+		Ports: c.Ports, NATS: c.NATS, ClickHouse: c.ClickHouse, Copies: c.Copies, Anchors: c.Anchors,
 		DriftMode: c.DriftMode, Thresholds: &c.Thresholds, Connections: &c.Connections,
 		SealIdle: c.SealIdle, SealSchedule: c.SealSchedule, Redact: c.Redact, MemoryBytes: c.Memory << 20, DrainBudget: c.DrainBudget,
 		Version: service.BuildVersion(), Log: log,
