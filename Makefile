@@ -3,7 +3,7 @@
 # make quick  what to run before a commit: vet, lint, tests that need no server
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
-.PHONY: demo test quick lint s3 shards cost chaos upgrade simulate agree soak soak-seal inject agents bench fuzz mutation build
+.PHONY: demo test quick lint alerts systemd s3 shards cost chaos upgrade simulate agree soak soak-seal inject agents bench fuzz mutation build
 
 GO ?= go
 
@@ -42,6 +42,23 @@ lint:
 	CGO_ENABLED=0 $(GO) -C integration/lint build -buildvcs=false -trimpath -o $(LINT) .
 	@unformatted=$$(gofmt -l .) && test -z "$$unformatted" || { echo "make lint: not as gofmt writes it: run gofmt -w on $$unformatted"; exit 1; }
 	$(TEST_ENV) GOFLAGS="$$($(GO) env GOFLAGS) $(RACE)" $(LINT) ./...
+
+# The alert rules, read by Prometheus' own tool, and their tests: a series of metrics raises
+# the alert that it must. Needs promtool (apt-get install prometheus).
+alerts:
+	@command -v promtool >/dev/null || { echo "make alerts: promtool is not installed: apt-get install prometheus"; exit 1; }
+	promtool check rules deploy/prometheus/alerts.yml
+	promtool test rules deploy/prometheus/alerts_test.yml
+
+# The systemd units, checked by systemd's own tool, with the programs of bin/ in place of
+# /usr/local/bin. The tool only warns about a setting that it does not know: any output fails.
+systemd: build
+	@command -v systemd-analyze >/dev/null || { echo "make systemd: systemd-analyze is not installed"; exit 1; }
+	@set -e; dir=$$(mktemp -d); trap 'rm -r '$$dir EXIT; for unit in deploy/systemd/*.service; do \
+	  sed 's|/usr/local/bin|$(CURDIR)/bin|' $$unit > $$dir/$$(basename $$unit); \
+	  systemd-analyze verify --man=no $$dir/$$(basename $$unit) 2>$$dir/faults; cat $$dir/faults; \
+	  test ! -s $$dir/faults; echo "$$unit: good"; \
+	done
 
 # Tests of the copies in S3 against a real server, which a module of its own names: to
 # build it takes some minutes the first time.

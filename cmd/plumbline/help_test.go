@@ -50,7 +50,7 @@ func examplesOf(node *kong.Node) (lines []string) {
 func words(t *testing.T, line string) []string {
 	t.Helper()
 	for _, end := range []string{" | ", " > ", " < "} {
-		if at := strings.LastIndex(line, end); at >= 0 && !strings.Contains(line[at:], "'") { // not within quotes
+		if at := strings.LastIndex(line, end); at >= 0 && !strings.ContainsAny(line[at:], `'"`) { // not within quotes
 			line = line[:at]
 		}
 	}

@@ -39,7 +39,7 @@ func TestScripts(t *testing.T) {
 		Setup:               setUp,
 		RequireExplicitExec: true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"running": running, "await": await, "exits": exits, "terminate": terminate, "appendline": appendLine, "newest": newest, "hides": hides, "nosecrets": noSecrets,
+			"running": running, "await": await, "exits": exits, "terminate": terminate, "appendline": appendLine, "newest": newest, "queries": queries, "hides": hides, "nosecrets": noSecrets,
 		},
 	})
 }
