@@ -22,7 +22,7 @@ func (j *Judge) checkCardReference() {
 	foreign := t.AgentID != card.AgentID
 	if foreign {
 		j.finding(schema.AgentMismatch, "agent_id",
-			j.texts.say("the trace is agent ").quoted(t.AgentID).and("'s, its card is agent ").quoted(card.AgentID).and("'s").done())
+			j.texts.say("agent ").quoted(t.AgentID).and(" used a card that belongs to agent ").quoted(card.AgentID).done())
 	}
 	switch own := j.facts.InForce; {
 	case own == "":
@@ -56,7 +56,7 @@ func (j *Judge) checkCardTimes() {
 		j.finding(schema.TimeImplausible, "timestamp", "the trace is older than its card, issued at "+stamp(card.IssuedAt))
 	}
 	if !received.IsZero() && at.After(received.Add(ClockTolerance)) {
-		j.finding(schema.TimeImplausible, "timestamp", "the trace is of later than its receipt at "+stamp(received))
+		j.finding(schema.TimeImplausible, "timestamp", "the trace's time is later than its receipt at "+stamp(received)+": is the agent's clock wrong?")
 	}
 }
 
@@ -74,10 +74,10 @@ func (j *Judge) checkActionName() {
 	action := &j.trace.Action
 	if action.Category == schema.CategoryBounded && !j.card.permits(action) {
 		j.violation(schema.UnboundedAction, "action.name",
-			j.texts.say("").quoted(action.Name).and(" is called bounded, but is none of bounded_actions").done())
+			j.texts.say("the trace calls ").quoted(action.Name).and(" a permitted action, but the card does not list it in bounded_actions").done())
 	}
 	if j.card.envelope.Forbidden(action.Name) {
-		j.violation(schema.ForbiddenAction, "action.name", j.texts.say("").quoted(action.Name).and(" is one of forbidden_actions").done())
+		j.violation(schema.ForbiddenAction, "action.name", j.texts.say("the card lists ").quoted(action.Name).and(" in forbidden_actions").done())
 	}
 }
 

@@ -30,13 +30,13 @@ func (j *Judge) checkAction() {
 	switch {
 	case forbidden && action.Category == schema.CategoryBounded:
 		j.finding(schema.CategoryMismatch, "action.category",
-			j.texts.say("").quoted(action.Name).and(" is called bounded, and is one of forbidden_actions").done())
+			j.texts.say("the trace calls ").quoted(action.Name).and(" a permitted action, but the card lists it in forbidden_actions").done())
 	case !forbidden && action.Category == schema.CategoryForbidden && card.envelope.Bounded(action.Name):
 		j.finding(schema.CategoryMismatch, "action.category",
-			j.texts.say("").quoted(action.Name).and(" is called forbidden, and is one of bounded_actions").done())
+			j.texts.say("the trace calls ").quoted(action.Name).and(" forbidden, but the card lists it in bounded_actions").done())
 	case !forbidden && action.Category != schema.CategoryBounded && !j.triggered && !deferred && !card.permits(action):
 		j.finding(schema.CategoryEvasion, "action.category",
-			j.texts.say("").quoted(action.Name).and(" is neither bounded nor forbidden, is not called bounded, was not escalated, and no trigger matches").done())
+			j.texts.say("the card lists ").quoted(action.Name).and(" neither in bounded_actions nor in forbidden_actions, the trace does not call it permitted, it was not escalated, and no trigger matches").done())
 	}
 }
 

@@ -96,6 +96,6 @@ func (p *Process) kill(r *running, after time.Duration) {
 
 func (p *Process) report(doing string, err error) {
 	if err != nil && !errors.Is(err, os.ErrProcessDone) {
-		p.log.Error("child cannot be ended", "doing", doing, "error", err)
+		p.log.Error("cannot end the child process", "operation", doing, "error", err)
 	}
 }

@@ -167,7 +167,10 @@ func hinted(err error) error {
 // tokenHint adds to an error of ingest how to give the token that ingest requires.
 func tokenHint(err error) error {
 	if problem, refused := errors.AsType[*client.Problem](err); refused && problem.Code == http.StatusUnauthorized {
-		return fmt.Errorf("%w: add --token TOKEN or set PLUMBLINE_TOKEN", err)
+		if strings.HasPrefix(problem.Message, "no token") {
+			return errors.New("this server requires a token: add --token TOKEN or set PLUMBLINE_TOKEN")
+		}
+		return fmt.Errorf("%w: give another one with --token TOKEN or PLUMBLINE_TOKEN", err)
 	}
 	return err
 }

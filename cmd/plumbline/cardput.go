@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/client"
@@ -87,7 +88,22 @@ func putCard(ctx context.Context, ingest *client.Publisher, o *cardOutcome, raw 
 	default:
 		o.Status = cardKnown
 	}
+	if card, err := schema.DecodeCard(raw); err == nil {
+		o.Hints = expired(card, time.Now())
+	}
 	return nil
+}
+
+// lintExpired is a hint that needs a clock, which packages schema and aap do not have.
+const lintExpired = "expired_card"
+
+// expired returns a hint if the card has expired.
+func expired(card *schema.Card, now time.Time) []schema.Hint {
+	if card.ExpiresAt.IsZero() || now.Before(card.ExpiresAt) {
+		return nil
+	}
+	return []schema.Hint{{Type: lintExpired, Pointer: "/expires_at",
+		Description: "the card expired at " + card.ExpiresAt.UTC().Format(time.RFC3339) + ": later traces violate it (CARD_EXPIRED); issue a card with a later expiry"}}
 }
 
 // eachCard calls f with every JSON value of the files. Invalid JSON ends it with an error.
@@ -180,7 +196,7 @@ func lint(o *cardOutcome, raw []byte) error {
 	o.Status = lintValid
 	compiled, err := aap.Register(raw)
 	if err == nil {
-		o.Hints = aap.Lint(compiled)
+		o.Hints = append(aap.Lint(compiled), expired(compiled.Card, time.Now())...)
 		return nil
 	}
 	var refusal *schema.Refusal

@@ -20,17 +20,18 @@ import (
 )
 
 type dlqCommands struct {
-	Ls     dlqLsCommand     `cmd:"" help:"List dead letters: records that were refused, and why."`
-	Show   dlqShowCommand   `cmd:"" help:"Show dead letters, with secrets redacted."`
-	Replay dlqReplayCommand `cmd:"" help:"Publish the original bytes of dead letters again."`
-	Drop   dlqDropCommand   `cmd:"" help:"Mark dead letters as handled. They stay stored."`
+	Ls      dlqLsCommand      `cmd:"" help:"List dead letters: records that were rejected, and why."`
+	Show    dlqShowCommand    `cmd:"" help:"Show dead letters, with secrets redacted."`
+	Replay  dlqReplayCommand  `cmd:"" help:"Publish the original bytes of dead letters again."`
+	Resolve dlqResolveCommand `cmd:"" help:"Mark rejected records as handled. They stay stored."`
+	Drop    dlqResolveCommand `cmd:"" hidden:"" help:"The earlier name of resolve."`
 }
 
 type dlqLsCommand struct {
 	readerFlags `embed:""`
-	Reason      string `help:"Only records that were refused for this reason."`
+	Reason      string `help:"Only records that were rejected for this reason."`
 	Agent       string `help:"Only records sent by this agent (taken from the token or NATS subject)."`
-	All         bool   `help:"Also list letters that were dropped or replayed."`
+	All         bool   `help:"Also list letters that were resolved or replayed."`
 	JSON        bool   `help:"Print one JSON object for each letter."`
 }
 
@@ -44,7 +45,7 @@ type deadLetter struct {
 	TraceID  string         `json:"trace_id"`
 	Subject  string         `json:"subject"`
 	Sequence uint64         `json:"origin_sequence"`
-	State    string         `json:"state"` // open, dropped or replayed
+	State    string         `json:"state"` // open, resolved or replayed; "dropped" is what earlier versions called resolved
 	MarkedBy string         `json:"marked_by,omitempty"`
 	Note     string         `json:"note,omitempty"`
 	Faults   []schema.Fault `json:"faults"`
@@ -282,13 +283,13 @@ func (c *dlqReplayCommand) Run(ctx context.Context, con *console) error {
 	})
 }
 
-type dlqDropCommand struct {
+type dlqResolveCommand struct {
 	handleFlags `embed:""`
 }
 
 // Run marks the letters. They remain stored, and dlq ls --all lists them.
-func (c *dlqDropCommand) Run(ctx context.Context, con *console) error {
+func (c *dlqResolveCommand) Run(ctx context.Context, con *console) error {
 	return c.each(ctx, con, func(_ *client.Publisher, l *store.MarkedLetter) (*handledLetter, error) {
-		return &handledLetter{Digest: l.Digest.String(), Mark: wire.MarkDropped}, nil
+		return &handledLetter{Digest: l.Digest.String(), Mark: wire.MarkResolved}, nil
 	})
 }

@@ -54,7 +54,7 @@ type commands struct {
 	Bench     benchCommand      `cmd:"" help:"Measure how many traces per second this machine processes, from publishing to queryable."`
 	Migrate   migrateCommand    `cmd:"" help:"Create or update the tables and views of a database, and with --nats-url the streams of a broker."`
 	NATSUsers natsConfigCommand `cmd:"" name:"nats-config" help:"Write the users of your own NATS server, with the rights of each agent and each service."`
-	Version   versionCommand    `cmd:"" help:"Print the version."`
+	Version   versionCommand    `cmd:"" help:"Print the version and exit."`
 }
 
 const description = `Plumbline is an evidence pipeline for fleets of AI agents. It shows what agents did; it never claims that they are safe.

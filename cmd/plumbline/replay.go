@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
@@ -106,9 +107,10 @@ func (c *replayCommand) judge(ctx context.Context, con *console, at *machine.End
 	if err == nil && s.Messages == 0 {
 		return fmt.Errorf("%w: the verifier has acknowledged nothing there (it is at sequence %d)", errNothing, s.Through)
 	}
-	return errors.Join(err, c.print(con, s, fmt.Sprintf("judged   %d messages: %d unchanged, %d dead letters, %d removed by retention\n"+
-		"written  %d rows, %d verdicts, %d receipts, %d dead letters; %d alerts published\n",
-		s.Messages, s.Unchanged, s.DeadLetters, s.Expired, s.RowsWritten, s.VerdictsWritten, s.ReceiptsWritten, s.LettersWritten, s.Alerts)))
+	return errors.Join(err, c.print(con, s, fmt.Sprintf("Judged again: %d messages. %d were complete, %d are dead letters, %d were removed by retention.\n",
+		s.Messages, s.Unchanged, s.DeadLetters, s.Expired)+
+		added(amount{s.RowsWritten, "rows"}, amount{s.VerdictsWritten, "verdicts"}, amount{s.ReceiptsWritten, "receipts"},
+			amount{s.LettersWritten, "dead letters"}, amount{s.Alerts, "alerts (published)"})))
 }
 
 // drift runs drift again, and reports the differences.
@@ -127,14 +129,33 @@ func (c *replayCommand) drift(ctx context.Context, con *console, at *machine.End
 	if s.Points == 0 {
 		return fmt.Errorf("%w: drift has no points there", errNothing)
 	}
-	text := fmt.Sprintf("found    %d points: %d unchanged; %d agents and cards differ\n"+
-		"written  %d points, %d alerts, %d baselines\n",
-		s.Points, s.Unchanged, len(s.Differing), s.PointsWritten, s.AlertsWritten, s.BaselinesWritten)
+	text := fmt.Sprintf("Computed again: %d points. %d agree with the stored ones. Agents and cards that differ: %d.\n",
+		s.Points, s.Unchanged, len(s.Differing)) +
+		added(amount{s.PointsWritten, "points"}, amount{s.AlertsWritten, "alerts"}, amount{s.BaselinesWritten, "baselines"})
 	for i := range s.Differing {
 		d := &s.Differing[i]
 		text += fmt.Sprintf("DIFFERS  agent %q card %q from trace %q (sequence %d) on: %s\n", d.AgentID, d.CardID, d.TraceID, d.Sequence, d.What)
 	}
 	return found(c.print(con, s, text), len(s.Differing) == 0)
+}
+
+type amount struct {
+	n    int
+	what string
+}
+
+// added returns the line about what was missing and has been written.
+func added(amounts ...amount) string {
+	var parts []string
+	for _, a := range amounts {
+		if a.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", a.n, a.what))
+		}
+	}
+	if parts == nil {
+		return "Nothing was missing.\n"
+	}
+	return "Was missing and has been added: " + strings.Join(parts, ", ") + ".\n"
 }
 
 // thresholds returns those of a running up.

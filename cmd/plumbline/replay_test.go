@@ -39,8 +39,8 @@ func TestReplayOnExternalServers(t *testing.T) {
 		NATS: config.NATS{URL: rig.Broker.URL()}, ClickHouseDSN: rig.DSN, Verifier: verifier.DefaultRules(), Rules: drift.DefaultRules(),
 	}
 	for _, want := range []string{
-		"judged   6 messages: 2 unchanged, 0 dead letters, 0 removed by retention\nwritten  4 rows, 0 verdicts, 0 receipts, 0 dead letters; 0 alerts published\n",
-		"judged   6 messages: 6 unchanged, 0 dead letters, 0 removed by retention\nwritten  0 rows, 0 verdicts, 0 receipts, 0 dead letters; 0 alerts published\n",
+		"Judged again: 6 messages. 2 were complete, 0 are dead letters, 0 were removed by retention.\nWas missing and has been added: 4 rows.\n",
+		"Judged again: 6 messages. 6 were complete, 0 are dead letters, 0 were removed by retention.\nNothing was missing.\n",
 	} {
 		var out bytes.Buffer
 		if err := command.Run(t.Context(), &console{out: &out, errs: os.Stderr}); err != nil || out.String() != want {

@@ -67,12 +67,12 @@ func New(name string, cfg Config, log *slog.Logger, metrics prometheus.Registere
 	labels := prometheus.Labels{"listener": name}
 	l.refusals = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "plumbline_connections_refused_total", ConstLabels: labels,
-		Help: "Connections over a limit: that of their address, or that of all."}, []string{"bound"})
+		Help: "Connections above a limit, by limit: that of one address, or that of all."}, []string{"bound"})
 	l.displaced = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "plumbline_connections_displaced_total", ConstLabels: labels,
-		Help: "Idle connections that were closed in favour of new ones."})
+		Help: "Idle connections that were closed to admit new ones."})
 	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "plumbline_connections", ConstLabels: labels, Help: "Connections within the limit."}, l.count)
+		Name: "plumbline_connections", ConstLabels: labels, Help: "Open connections that count towards the limit."}, l.count)
 	metrics.MustRegister(l.refusals, l.displaced, open)
 	return l
 }

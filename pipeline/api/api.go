@@ -40,7 +40,7 @@ import (
 // Config configures the routes.
 type Config struct {
 	Rules               `embed:""`
-	CardSignatures      string        `help:"Which signatures new cards need: off; continuity (an agent whose cards have registered keys signs its next card with one of them); required (the same, and every card is signed). An existing signature is always verified."`
+	CardSignatures      string        `help:"Which signatures new cards need: off; continuity (once an agent has registered a key, its later cards must be signed with it); required (the same, and every card is signed). An existing signature is always verified."`
 	CardIssuerKeysFile  string        `help:"File of public keys that may sign the cards of every agent, one JSON object a line: {key_id, algorithm, public_key}. Use it if an agent has lost its key." type:"path"`
 	A2AAgentCards       []string      `name:"a2a-agent-cards" placeholder:"AGENT=FILE" help:"A2A agent cards to serve at /.well-known/agent-card.json, each with its agent's current Alignment Card in its alignment block. They must not be signed."`
 	HandshakePeers      []string      `placeholder:"URL" help:"Services that are asked for the card of an agent that begins a handshake and is not registered here: https://host:port."`

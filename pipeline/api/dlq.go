@@ -36,7 +36,11 @@ func (a *API) markDeadLetters(w http.ResponseWriter, r *http.Request, grant auth
 			faults = append(faults, schema.Fault{Pointer: pointer, Message: fmt.Sprintf(format, args...)})
 		}
 	}
-	check(asked.Mark == wire.MarkDropped || asked.Mark == wire.MarkReplayed, "/mark", "want %s or %s", wire.MarkDropped, wire.MarkReplayed)
+	if asked.Mark == wire.MarkDropped { // from a client of an earlier version
+		asked.Mark = wire.MarkResolved
+	}
+	check(asked.Mark == wire.MarkResolved || asked.Mark == wire.MarkReplayed, "/mark", "%q: want %s or %s",
+		schema.Clip(asked.Mark, schema.MaxIDBytes), wire.MarkResolved, wire.MarkReplayed)
 	check(len(asked.Digests) > 0 && len(asked.Digests) <= maxMarks, "/digests", "%d digests: want 1 to %d", len(asked.Digests), maxMarks)
 	check(len(asked.Note) <= maxNoteBytes, "/note", "more than %d bytes", maxNoteBytes)
 	if faults != nil {

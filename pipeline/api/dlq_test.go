@@ -31,7 +31,7 @@ func TestMarksAreStoredWithTheDeadLetters(t *testing.T) {
 		}
 		marks++
 		mark, err := wire.ParseMark(m.Data)
-		if err != nil || mark.Digest != digest || mark.Mark != wire.MarkDropped || mark.By != "entry-0" || mark.Note != "a typing error" || mark.At.IsZero() {
+		if err != nil || mark.Digest != digest || mark.Mark != wire.MarkResolved || mark.By != "entry-0" || mark.Note != "a typing error" || mark.At.IsZero() {
 			t.Errorf("the mark is %+v, error %v", mark, err)
 		}
 	}

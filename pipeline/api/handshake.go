@@ -90,7 +90,7 @@ func (a *API) drain(work context.Context, responder *stream.Service) error {
 	}
 	err := responder.Drain(work)
 	if errors.Is(err, stream.ErrUnavailable) { // nobody can be answered: the initiators begin again
-		a.Env.Log.Warn("handshake messages may be left unanswered", "error", err)
+		a.Env.Log.Warn("the broker is away, so some handshake messages get no answer; their initiators begin again", "error", err)
 		return nil
 	}
 	return err

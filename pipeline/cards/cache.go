@@ -151,13 +151,13 @@ func (s *scale) table(v reflect.Value) int64 {
 func (r *Registry) Expose(metrics prometheus.Registerer) {
 	metrics.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "plumbline_card_index_bytes", Help: "Memory of the index of all cards and revocations.",
+			Name: "plumbline_card_index_bytes", Help: "Memory used by the index of all cards and revocations; ingest refuses new cards at max_card_index_bytes.",
 		}, func() float64 { index, _ := r.Bytes(); return float64(index) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "plumbline_card_cache_bytes", Help: "Memory of compiled cards, at most card_cache_bytes.",
+			Name: "plumbline_card_cache_bytes", Help: "Memory used by compiled cards, at most card_cache_bytes.",
 		}, func() float64 { _, cached := r.Bytes(); return float64(cached) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "plumbline_card_fetches_total", Help: "Cards read from the broker because memory did not have them.",
+			Name: "plumbline_card_fetches_total", Help: "Cards read from the broker because they were not in the cache.",
 		}, func() float64 { return float64(r.fetches.Load()) }),
 	)
 }

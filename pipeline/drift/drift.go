@@ -314,7 +314,7 @@ func (s *stage) commit(ctx context.Context, b *batch) error {
 		return nil
 	}
 	release := stream.Hold(ctx, b.finished, func(err error) {
-		s.env.Log.Warn("cannot keep a batch's messages alive; they may be redelivered", "error", err)
+		s.env.Log.Warn("cannot extend the ack wait of a batch; its messages may be redelivered", "error", err)
 	})
 	defer release()
 	confirm := func() error { return s.confirm(ctx) }
@@ -337,7 +337,7 @@ func (s *stage) commit(ctx context.Context, b *batch) error {
 	// One attempt is enough: the states list these messages, and one that is redelivered is acked
 	// again.
 	if err := s.acknowledge(ctx, b.finished); err != nil {
-		s.env.Log.Warn("applied traces may be redelivered", "error", err)
+		s.env.Log.Warn("cannot acknowledge traces that are measured and stored; the broker may redeliver them", "error", err)
 	}
 	s.metrics.committed(b)
 	return nil

@@ -21,17 +21,17 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	register := promauto.With(registerer)
 	return &metrics{
 		baselines: register.NewCounterVec(prometheus.CounterOpts{
-			Name: "plumbline_drift_baselines_total", Help: "Baselines formed from traces, by mode: first, rolling."}, []string{"mode"}),
+			Name: "plumbline_drift_baselines_total", Help: "Baselines computed from traces, by mode: first, rolling."}, []string{"mode"}),
 		points: register.NewCounterVec(prometheus.CounterOpts{
 			Name: "plumbline_drift_points_total", Help: "Traces measured for drift, by status. Status late or conflict: stored but not counted."}, []string{"status"}),
 		alerts: register.NewCounter(prometheus.CounterOpts{
 			Name: "plumbline_drift_alerts_total", Help: "Drift alerts raised (AAP section 8.4)."}),
 		refused: register.NewCounter(prometheus.CounterOpts{
-			Name: "plumbline_drift_refused_total", Help: "Messages that are not a valid trace; the verifier stores them as dead letters."}),
+			Name: "plumbline_drift_refused_total", Help: "Messages that are not valid traces; the verifier stores them as dead letters."}),
 		duplicates: register.NewCounter(prometheus.CounterOpts{
-			Name: "plumbline_drift_duplicates_total", Help: "Copies of traces, counted once."}),
+			Name: "plumbline_drift_duplicates_total", Help: "Duplicates of traces; drift counts each trace once."}),
 		waiting: register.NewGauge(prometheus.GaugeOpts{
-			Name: "plumbline_drift_waiting_traces", Help: "Traces that wait for older ones of their agent."}),
+			Name: "plumbline_drift_waiting_traces", Help: "Traces held back for older traces of their agent."}),
 		lag: register.NewGauge(prometheus.GaugeOpts{
 			Name: "plumbline_drift_lag_seconds", Help: "How far drift detection is behind, in seconds; normally a little over the lateness (2 s)."}),
 	}

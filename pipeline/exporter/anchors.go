@@ -218,7 +218,7 @@ func (e *exporter) openLog(ctx context.Context, broker *stream.Client) (err erro
 			continue
 		}
 		if head.Origin != e.cfg.logOrigin() {
-			e.env.Log.Warn("the earlier head is of another transparency log", "origin", head.Origin, "leaves", head.Size, "now", e.cfg.logOrigin())
+			e.env.Log.Warn("the recorded head belongs to another transparency log and is not compared", "recorded_log", head.Origin, "leaves", head.Size, "log", e.cfg.logOrigin())
 			continue
 		}
 		checkpoint, err := head.Checkpoint()

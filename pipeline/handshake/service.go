@@ -65,7 +65,7 @@ func New(p Parts) (*Service, error) {
 	}
 	messages := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "plumbline_handshake_messages_total",
-		Help: "Messages of the value coherence handshake received, by transport and outcome.",
+		Help: "Messages of the value coherence handshake that were received, by transport and outcome.",
 	}, []string{"transport", "outcome"})
 	p.Metrics.MustRegister(messages)
 	return &Service{Parts: p, assessor: assessor, messages: messages}, nil

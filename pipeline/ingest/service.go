@@ -244,15 +244,15 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		Name: "plumbline_ingest_lines_total", Help: "Lines received, by outcome."}, []string{"outcome"})
 	m := &metrics{
 		commitRows: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "plumbline_ingest_commit_rows", Help: "Traces that one request committed together.",
+			Name: "plumbline_ingest_commit_rows", Help: "Traces that ingest published together for one request.",
 			Buckets: prometheus.ExponentialBuckets(1, 4, 6)}),
 		commitTime: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "plumbline_ingest_commit_seconds", Help: "Time until the broker had stored the traces that one request committed together.",
+			Name: "plumbline_ingest_commit_seconds", Help: "Time until the broker had stored the traces that ingest published together for one request.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8)}),
 		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "plumbline_ingest_dead_letters_total", Help: "Refused lines stored as dead letters, by reason."}, []string{"reason"}),
 		dropped: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "plumbline_ingest_dead_letters_dropped_total", Help: "Refused lines not stored as dead letters, because too many arrived at once."}),
+			Name: "plumbline_ingest_dead_letters_dropped_total", Help: "Refused lines not stored as dead letters, because too many arrived at once; their publishers got the refusal in the answer."}),
 	}
 	for s := accepted; s < statuses; s++ {
 		m.lines[s] = lines.WithLabelValues(s.String())

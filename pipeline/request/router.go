@@ -166,7 +166,7 @@ func (rt *Router) Failure(operation string, err error) *problem.Problem {
 	case errors.As(err, &refusal):
 		return problem.Invalid(refusal.Reason, refusal.Faults...)
 	case errors.Is(err, keyring.ErrEarly), errors.Is(err, keyring.ErrLate):
-		rt.Log.Error("no key may sign now", "operation", operation, "error", err)
+		rt.Log.Error("nothing is signed: the newest key is not valid yet, or not any more; see plumbline keys show", "operation", operation, "error", err)
 		return problem.Unavailable(time.Minute, "nothing is signed here for now: %v; repeat the request then", err)
 	case errors.Is(err, stream.ErrUnavailable):
 		return problem.Unavailable(stream.RetryAfter(err), "%v, %s: repeat the request later", stream.ErrUnavailable, stream.Reason(err))

@@ -99,7 +99,7 @@ const backlogEvery = 5 * time.Second
 func (e *Env) ShowBacklogs(ctx context.Context, consumers ...Consumer) error {
 	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "plumbline_backlog_messages",
-		Help: "Messages that a consumer has not finished; none while it cannot be found out.",
+		Help: "Messages that a consumer has not acknowledged or processed. No value: the broker did not answer.",
 	}, []string{"consumer"})
 	if err := e.Metrics.Register(gauge); err != nil {
 		return fmt.Errorf("metrics of backlogs: %w", err)

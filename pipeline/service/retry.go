@@ -50,7 +50,7 @@ const lasting = 10 * time.Second
 func NewRetrier(log *slog.Logger, metrics prometheus.Registerer, component func(operation string) *obs.Component) *Retrier {
 	retries := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "plumbline_retries_total",
-		Help: "Attempts that failed and were repeated, by operation.",
+		Help: "Failed attempts that were retried, by operation.",
 	}, []string{"operation"})
 	metrics.MustRegister(retries)
 	return &Retrier{log: log, retries: retries, component: component, randomised: backoff.DefaultRandomizationFactor, failing: map[string]int{}}
@@ -161,7 +161,7 @@ func (s *streak) failed(err error) {
 	s.retrier.retries.WithLabelValues(s.operation).Inc()
 	if s.failures == 1 {
 		s.since = s.began
-		s.retrier.log.Warn("operation failed, retrying", "operation", s.operation, "error", err)
+		s.retrier.log.Warn("operation failed; retrying until it succeeds", "operation", s.operation, "error", err)
 	}
 	if s.failures >= shownFailures && time.Since(s.since) >= shownAfter {
 		r := s.retrier

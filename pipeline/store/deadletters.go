@@ -55,7 +55,7 @@ type LetterMark struct {
 	Owned
 	Digest   schema.Digest `ch:"digest"`
 	MarkedAt time.Time     `ch:"marked_at"`
-	Mark     string        `ch:"mark"` // "dropped" or "replayed"
+	Mark     string        `ch:"mark"` // a mark of package wire: "resolved", "replayed", or "dropped" of earlier versions
 	MarkedBy string        `ch:"marked_by"`
 	Note     string        `ch:"note"`
 }

@@ -198,10 +198,10 @@ func (l *Lease) Release(ctx context.Context) {
 		err = l.bucket.Delete(ctx, l.holder.Stage, l.revision)
 	}
 	if err != nil && !errors.Is(err, ErrConflict) && !errors.Is(err, ErrLeaseLost) { // else it is another process's
-		l.client.cfg.Logger.Info("the record of the lease is left to the next holder", "stage", l.holder.Stage, "error", err)
+		l.client.cfg.Logger.Info("cannot delete the record of the lease; its next holder replaces it", "stage", l.holder.Stage, "error", err)
 	}
 	if err := l.answers.Unsubscribe(); err != nil && !l.client.conn.IsClosed() {
-		l.client.cfg.Logger.Warn("questions about the lease are still answered", "stage", l.holder.Stage, "error", err)
+		l.client.cfg.Logger.Warn("cannot end the subscription to questions about the lease", "stage", l.holder.Stage, "error", err)
 	}
 }
 

@@ -172,7 +172,7 @@ func (s *Server) cosign(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, ErrNoWitness):
 		refuse(w, http.StatusForbidden, "no_witness", "%v; the operator names witnesses with log_witness", err)
 	case errors.Is(err, ErrNotKept):
-		s.Errors.Error("a client has a checkpoint that the transparency log signed and does not continue", "error", err)
+		s.Errors.Error("a client has a signed checkpoint that this transparency log does not extend: the log was changed or replaced", "error", err)
 		refuse(w, http.StatusConflict, "inconsistent", "%v", err)
 	default:
 		s.Errors.Error("a cosigned checkpoint cannot be stored", "error", err)

@@ -36,9 +36,9 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		findings: register.NewCounterVec(prometheus.CounterOpts{
 			Name: "plumbline_verifier_findings_total", Help: "Findings of verdicts, by type and severity."}, []string{"type", "severity"}),
 		unknown: register.NewCounter(prometheus.CounterOpts{
-			Name: "plumbline_verifier_card_unknown_total", Help: "Traces stored without judgement because nobody has registered their card."}),
+			Name: "plumbline_verifier_card_unknown_total", Help: "Traces stored without a verdict because their card is not registered."}),
 		batches: register.NewHistogram(prometheus.HistogramOpts{
-			Name: "plumbline_verifier_batch_rows", Help: "Traces of one insert.", Buckets: prometheus.ExponentialBuckets(1, 4, 9)}),
+			Name: "plumbline_verifier_batch_rows", Help: "Traces per insert.", Buckets: prometheus.ExponentialBuckets(1, 4, 9)}),
 	}
 	for _, action := range []schema.Recommendation{schema.Proceed, schema.Review, schema.Deny} {
 		m.verdicts.WithLabelValues(string(action)) // begins at 0: a rate shows the first one, too

@@ -161,7 +161,7 @@ func (v *verifier) judgeAll(ctx context.Context, b *batch) error {
 // redelivered, and each step is idempotent.
 func (v *verifier) commit(ctx context.Context, b *batch) error {
 	release := stream.Hold(ctx, b.messages, func(err error) {
-		v.env.Log.Warn("cannot keep a batch's messages alive; they may be redelivered", "error", err)
+		v.env.Log.Warn("cannot extend the ack wait of a batch; its messages may be redelivered", "error", err)
 	})
 	defer release()
 	for _, step := range []struct {

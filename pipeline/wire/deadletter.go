@@ -108,8 +108,9 @@ const MarkSubject = DeadLetterPrefix + "marks"
 
 // The marks that an operator puts on a dead letter.
 const (
-	MarkDropped  = "dropped"  // it stays unchanged, and needs no further action
+	MarkResolved = "resolved" // it stays unchanged, and needs no further action
 	MarkReplayed = "replayed" // its bytes were sent again, and accepted
+	MarkDropped  = "dropped"  // what earlier versions called resolved; their marks keep it
 )
 
 // Mark records what an operator did about the dead letters with these bytes that were received

@@ -139,7 +139,7 @@ func (logger) Debugf(string, ...any)  {}
 func (logger) Tracef(string, ...any)  {}
 
 func (l logger) Warnf(format string, args ...any) {
-	l.log.Warn("broker", "says", fmt.Sprintf(format, args...))
+	l.log.Warn("the broker warns", "text", fmt.Sprintf(format, args...))
 }
 
 // writeError is the text that the server logs when a store could not write. There is no other
@@ -151,7 +151,7 @@ func (l logger) Errorf(format string, args ...any) {
 	if strings.Contains(text, writeError) {
 		l.failed.Store(true)
 	}
-	l.log.Error("broker", "says", text)
+	l.log.Error("the broker reports an error", "text", text)
 }
 
 func (l logger) Fatalf(format string, args ...any) {
