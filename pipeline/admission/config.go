@@ -4,8 +4,8 @@ import "syscall"
 
 // Config configures how many connections publishers may have.
 type Config struct {
-	MaxConnections int `help:"Connections of publishers at one time; 0 for half of the files that this process may open (ulimit -n), 10,000 at most."`
-	AddressShare   int `help:"Percent of these connections that one client address may have, or one /64 network of IPv6 addresses; 0 for no share, where all come from the address of a reverse proxy."`
+	MaxConnections int `help:"Maximum number of publishers' connections at one time. 0: half of the files that this process may open (ulimit -n), 10,000 at most."`
+	AddressShare   int `help:"Percent of these connections that one client address, or one /64 network of IPv6 addresses, may have. 0: no limit; use it behind a reverse proxy, where all connections come from one address."`
 }
 
 // Default returns the configuration of a service to which clients connect directly.

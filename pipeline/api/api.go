@@ -46,15 +46,15 @@ type Config struct {
 	HandshakePeers      []string      `placeholder:"URL" help:"Services that are asked for the card of an agent that begins a handshake and is not registered here: https://host:port."`
 	HandshakeKeyFile    string        `help:"Key that signs answers of the value coherence handshake: exactly 32 raw bytes, mode 0600, created if it is missing. All ingests share one." type:"path"`
 	MicroKeyFile        string        `help:"Key that signs AIVS-Micro proofs: exactly 32 raw bytes, mode 0600, created if it is missing, and listed in keys.jsonl in the same directory. All ingests share one." type:"path"`
-	MessagePoliciesFile string        `help:"Which messages each agent accepts from whom, and the action class of its tools (docs/MESSAGES.md); without it no agent's messages are checked. The verifier needs the same file." type:"path"`
+	MessagePoliciesFile string        `help:"File of message policies: what each agent accepts from whom, and the action classes of its tools (docs/MESSAGES.md). Without it no agent's messages are checked. The verifier needs the same file." type:"path"`
 	MessageWindow       time.Duration `help:"How long a signed message, or the approval of one, stays fresh."`
-	MaxCardIndexBytes   int64         `help:"Memory for the index of all cards, which each service holds; when it is full, no new card is registered."`
+	MaxCardIndexBytes   int64         `help:"Memory for the index of all cards, which each service holds. When it is full, ingest refuses new cards."`
 }
 
 // Rules decide the result of a handshake, together with the cards.
 type Rules struct {
-	MinCoherence float64 `help:"Least coherence score with which two agents may proceed (AAP section 8.3, MIN_COHERENCE_FOR_PROCEED)."`
-	Methodology  string  `help:"How a min_coherence that is not the published one was derived (AAP section 8.3); every coherence_result names it."`
+	MinCoherence float64 `help:"Minimum coherence score with which two agents may proceed (AAP section 8.3, MIN_COHERENCE_FOR_PROCEED)."`
+	Methodology  string  `help:"How min_coherence was derived, if it is not the published one (AAP section 8.3). Every coherence_result contains this text."`
 }
 
 // DefaultRules returns the published thresholds.

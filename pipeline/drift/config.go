@@ -14,22 +14,22 @@ type Config struct {
 	Cards         config.Cards      `embed:"" prefix:"card-"`
 	Rules         `embed:""`
 
-	BatchRows int           `help:"Most points of a partition in one insert."`
+	BatchRows int           `help:"Maximum number of points of a partition in one insert."`
 	BatchAge  time.Duration `help:"How often points, alerts and states are stored."`
 }
 
 // Rules determine the result, together with the stream and the cards.
 type Rules struct {
 	Lateness      time.Duration `help:"How long a trace waits for older ones of its agent that arrive after it, in the broker's time."`
-	WaitingTraces int           `help:"Most waiting traces of a partition; if there is one more, the oldest waits no longer."`
-	WaitingBytes  int           `help:"Most bytes of waiting messages of a partition; beyond it, too, the oldest waits no longer."`
+	WaitingTraces int           `help:"Maximum number of waiting traces of a partition. If there are more, the oldest is measured at once."`
+	WaitingBytes  int           `help:"Maximum size of the waiting messages of a partition, in bytes. If they are larger, the oldest is measured at once."`
 
 	SimilarityThreshold float64 `help:"A trace less similar to its agent's baseline counts as low (AAP section 8.3)."`
 	Sustained           int     `help:"Consecutive low traces that raise an alert (AAP section 8.3)."`
 	Window              int     `help:"Traces that a reader looks back at; a quarter of them, at most ten, form the baseline."`
-	Mode                string  `help:"Where baselines come from: first (each agent's first traces), rolling (its last ones, replaced after every window) or pinned (the operator's, from a file)."`
-	Pins                string  `type:"path" help:"File of pinned baselines, as plumbline drift pin writes it; for mode pinned."`
-	Methodology         string  `help:"Why a threshold is not the published one; every point and alert contains this text."`
+	Mode                string  `help:"Source of the baselines: first (each agent's first traces), rolling (its latest traces, updated after every window) or pinned (set with plumbline drift pin)."`
+	Pins                string  `type:"path" help:"File of pinned baselines, for mode pinned. plumbline drift pin writes it."`
+	Methodology         string  `help:"Reason for a threshold that is not the published one. Every point and alert contains this text."`
 }
 
 // mostWaiting limits the traces that wait. It leaves room, within the number of messages that the

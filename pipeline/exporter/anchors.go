@@ -29,10 +29,10 @@ import (
 // Anchors configures the external evidence for bundles beyond their signature. All of it is off
 // by default.
 type Anchors struct {
-	TSAURL          string   `name:"tsa-url" help:"Time stamping authority (RFC 3161) that stamps each bundle's signature; empty for none." secret:"userinfo"`
+	TSAURL          string   `name:"tsa-url" help:"Time stamping authority (RFC 3161) that stamps each bundle's signature. Empty: none." secret:"userinfo"`
 	TSACertFile     string   `name:"tsa-cert-file" help:"Certificates (PEM) that its stamps are checked against." type:"path"`
 	TransparencyLog bool     `help:"Keep an append-only log of all bundles, and write a proof of inclusion next to each bundle."`
-	LogOrigin       string   `help:"Name of the log in its checkpoints: a host and path of your own; empty for plumbline/ and the tenant."`
+	LogOrigin       string   `help:"Name of the log in its checkpoints: a host and path of your own. Empty: plumbline/ and the tenant."`
 	LogWitnesses    []string `name:"log-witness" sep:"," placeholder:"KEY" help:"Key of a witness (name+hash+base64, c2sp.org/tlog-cosignature) whose cosignatures on the log's checkpoints are accepted and served; repeatable."`
 }
 

@@ -20,18 +20,18 @@ type Config struct {
 	Cards         config.Cards      `embed:"" prefix:"card-"`
 
 	DataDir      string        `help:"Data directory of the exporter." type:"path"`
-	BundleDir    string        `help:"Directory of the sealed bundles, a folder for each agent; empty for bundles/ in the data directory." type:"path"`
-	KeyFile      string        `help:"Signing key: exactly 32 raw bytes, mode 0600; created if it is missing. Empty for keys/session.key in the data directory." type:"path"`
+	BundleDir    string        `help:"Directory of the sealed bundles, with a folder for each agent. Empty: bundles/ in the data directory." type:"path"`
+	KeyFile      string        `help:"Signing key: exactly 32 raw bytes, mode 0600; created if it is missing. Empty: keys/session.key in the data directory." type:"path"`
 	Every        time.Duration `help:"How often sessions that are due are sealed."`
 	Idle         time.Duration `help:"A session without a new trace for this long is sealed."`
-	Schedule     []string      `sep:";" placeholder:"CRON" help:"Times at which all open sessions are sealed: cron expressions of five fields, or @daily, @every 6h and the like, in UTC unless one begins with CRON_TZ=. Later traces make the session's next part."`
+	Schedule     []string      `sep:";" placeholder:"CRON" help:"Times at which all open sessions are sealed: cron expressions of five fields, or @daily, @every 6h and similar, in UTC unless one begins with CRON_TZ=. Later traces make the session's next part."`
 	RotateRows   int           `help:"Maximum number of traces in one bundle; later traces make the session's next part."`
 	RotateBytes  int64         `help:"Maximum size of the traces in one bundle, in bytes. Three bundles are sealed at a time; each needs about ten times this much memory."`
 	RotateAge    time.Duration `help:"A session that is open for this long is sealed; later traces make its next part."`
-	OutputLimit  int           `help:"Maximum length of a tool's outputs in a row, in characters; longer ones are truncated. 0 for no limit."`
+	OutputLimit  int           `help:"Maximum length of a tool's outputs in a row, in characters; longer outputs are truncated. 0: no limit."`
 	Redact       []string      `placeholder:"RULE" help:"Redaction rules in addition to those of the draft, counted separately (docs/BUNDLES.md): all, none, or some of authorization, header_list, name_value, url, assignment, yaml, xml, repr, unicode, base64."`
 	Generator    string        `help:"Name of the program that makes the bundles, in their manifest."`
-	GeneratorURL string        `name:"generator-url" help:"Address where that program is described, in their manifest."`
+	GeneratorURL string        `name:"generator-url" help:"Web address that describes this program, in their manifest."`
 
 	Copies  Copies  `embed:""`
 	Anchors Anchors `embed:""`
@@ -39,7 +39,7 @@ type Config struct {
 
 // Copies configures destinations for copies of bundles (docs/DESTINATIONS.md).
 type Copies struct {
-	ObjectStore string    `placeholder:"NAME" help:"Object store of the broker that receives a copy of every bundle; created if it is missing. Empty for none."`
+	ObjectStore string    `placeholder:"NAME" help:"Object store of the broker that receives a copy of every bundle; created if it is missing. Empty: none."`
 	S3          s3.Config `embed:"" prefix:"s3-"`
 }
 

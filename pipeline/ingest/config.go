@@ -24,14 +24,14 @@ type Config struct {
 
 	Connections admission.Config `embed:""`
 
-	Listen           string        `help:"Address for publishers; /healthz, /readyz, /metrics and /v1/limitations are served here too."`
-	TokenFile        string        `help:"File of hashed tokens, one JSON object a line; needed unless the address is loopback." type:"path"`
+	Listen           string        `help:"Address for publishers. /healthz, /readyz, /metrics and /v1/limitations are served there, too."`
+	TokenFile        string        `help:"File of hashed tokens (plumbline token new writes it). Required unless the address is loopback." type:"path"`
 	TLSCertFile      string        `name:"tls-cert-file" help:"Certificate (PEM) to serve HTTPS with." type:"path"`
 	TLSKeyFile       string        `name:"tls-key-file" help:"Key (PEM) of the certificate." type:"path"`
 	TLSClientCAFile  string        `name:"tls-client-ca-file" help:"Authorities (PEM) of publishers' certificates (mTLS). Every client needs a certificate from one of them, for every address. Needs tls_cert_file. Probes can use admin_listen." type:"path"`
 	MaxBodyBytes     int64         `help:"Largest body of a request, both as sent and unpacked."`
-	MaxInFlightBytes int64         `help:"Memory for the bodies of all current requests; further requests wait, then are asked to retry."`
-	RequestTimeout   time.Duration `help:"Longest time for a request, its upload included."`
+	MaxInFlightBytes int64         `help:"Memory for the bodies of all current requests. Further requests wait, and are then answered with 503."`
+	RequestTimeout   time.Duration `help:"Maximum duration of a request, including its upload."`
 }
 
 // Default returns the configuration of an ingest service on loopback, open to this machine.

@@ -12,17 +12,17 @@ import (
 // Config configures the reading side. Without a DSN there is none: its routes say so.
 type Config struct {
 	ClickHouse ClickHouse    `embed:"" prefix:"clickhouse-"`
-	BundleDir  string        `help:"Directory of the sealed bundles (bundles/ in the exporter's data directory), where this process can read it: GET /v1/bundles/{sha256} then serves them. Empty for none." type:"path"`
-	QueryTime  time.Duration `help:"Longest time of one query for a reader."`
-	QueryRows  uint64        `help:"Most rows that one query for a reader may read; a query that needs more is refused, and says how to narrow it."`
+	BundleDir  string        `help:"Directory of the sealed bundles (bundles/ in the exporter's data directory), if this process can read it: GET /v1/bundles/{sha256} then serves them. Empty: none." type:"path"`
+	QueryTime  time.Duration `help:"Maximum duration of one query for a reader."`
+	QueryRows  uint64        `help:"Maximum number of rows that one query for a reader may read. A query that needs more is refused, and the answer says how to narrow it."`
 
-	DuplicateLookup time.Duration `help:"Longest time of one look-up of lines that are older than the broker's duplicate window (docs/PUBLISH.md); 0 for no look-up. Needs clickhouse_dsn."`
+	DuplicateLookup time.Duration `help:"Maximum duration of one look-up of lines that are older than the broker's duplicate window (docs/PUBLISH.md). 0: no look-up. Needs clickhouse_dsn."`
 }
 
 // ClickHouse is the database that is read.
 type ClickHouse struct {
-	DSN     string `name:"dsn" help:"The database to answer GET /v1/traces and GET /v1/bundles from: clickhouse://user:password@host:9000/plumbline. A user that may only read is enough. Empty for none: publishing needs no database." secret:"userinfo"`
-	Cluster string `placeholder:"NAME" help:"The ClickHouse cluster that the tables are spread over; empty for one server."`
+	DSN     string `name:"dsn" help:"Database that answers GET /v1/traces and GET /v1/bundles: clickhouse://user:password@host:9000/plumbline. A user that may only read is enough. Empty: none; publishing needs no database." secret:"userinfo"`
+	Cluster string `placeholder:"NAME" help:"ClickHouse cluster over which the tables are distributed. Empty: one server."`
 }
 
 // Default returns the configuration without a database.

@@ -17,15 +17,15 @@ type Config struct {
 
 	MessagePoliciesFile string `help:"The policies that ingest applies to messages (docs/MESSAGES.md). The traces of their agents are checked against them, too. Without it no trace is." type:"path"`
 
-	BatchRows  int           `help:"Most traces in one insert."`
-	BatchBytes int           `help:"Most bytes of traces in one insert."`
+	BatchRows  int           `help:"Maximum number of traces in one insert."`
+	BatchBytes int           `help:"Maximum size of the traces in one insert, in bytes."`
 	BatchAge   time.Duration `help:"How long a trace waits for others before it is inserted."`
 }
 
 // Rules determine a verdict, together with the trace and the registry.
 type Rules struct {
-	BehavioralSimilarity float64 `help:"A trace that violates nothing and is less similar to its card gets the warning low_behavioral_similarity (AAP section 8.3)."`
-	Methodology          string  `help:"How a threshold that is not the published one was derived (AAP section 8.3); every verdict and alert contains this text."`
+	BehavioralSimilarity float64 `help:"A trace without violations that is less similar to its card gets the warning low_behavioral_similarity (AAP section 8.3)."`
+	Methodology          string  `help:"How the threshold was derived, if it is not the published one (AAP section 8.3). Every verdict and alert contains this text."`
 }
 
 // DefaultRules returns the published thresholds.

@@ -22,14 +22,14 @@ import (
 
 // Config configures the bucket and its connection. Without an endpoint there is no destination.
 type Config struct {
-	Endpoint        string `placeholder:"URL" help:"S3-compatible store that receives a copy of every bundle: https://host, or http://host on this machine. Empty for none." secret:"userinfo"`
+	Endpoint        string `placeholder:"URL" help:"S3-compatible store that receives a copy of every bundle: https://host, or http://host on this machine. Empty: none." secret:"userinfo"`
 	Bucket          string `placeholder:"NAME" help:"Bucket in that store."`
 	Prefix          string `help:"Prefix of the names of all objects: folders, separated by /."`
-	Region          string `help:"Region of the bucket; requests are signed for it."`
-	Addressing      string `help:"Where requests name the bucket: path, virtual (in the host's name), or auto."`
-	CredentialsFile string `help:"Access key and secret, as in ~/.aws/credentials; empty for the environment's AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY." type:"path"`
+	Region          string `help:"Region of the bucket. Requests are signed for this region."`
+	Addressing      string `help:"Place of the bucket's name in requests: path, virtual (in the host's name), or auto."`
+	CredentialsFile string `help:"Access key and secret, as in ~/.aws/credentials. Empty: the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY." type:"path"`
 	Profile         string `help:"Section of the credentials file."`
-	CAFile          string `name:"ca-file" help:"Certificate authority that the store's certificate is checked against; empty for the system's." type:"path"`
+	CAFile          string `name:"ca-file" help:"Certificate authority that the store's certificate is checked against. Empty: those of the system." type:"path"`
 	CreateBucket    bool   `help:"Create the bucket if it is missing."`
 }
 
