@@ -7,6 +7,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -157,6 +160,80 @@ func TestClientsBuildWhatIngestAdmits(t *testing.T) {
 	}
 	if valid < 8 || valid > len(decisions)/2 {
 		t.Errorf("%d of %d decisions are valid: the list does not test both sides", valid, len(decisions))
+	}
+}
+
+// killed records one trace and ends by SIGKILL; delivers takes over what killed has left, and waits until it
+// is stored.
+var languages = map[string]struct{ killed, delivers string }{
+	"python": {
+		killed: `
+import os, signal
+from plumbline import Recorder
+Recorder("did:web:shop.example", "ac-1", durable=True).session().record("python")
+os.kill(os.getpid(), signal.SIGKILL)`,
+		delivers: `
+import time
+from plumbline import Recorder
+recorder = Recorder("did:web:shop.example", "ac-1")
+while recorder.stats()["accepted"] < 1: time.sleep(0.01)
+recorder.close()`,
+	},
+	"typescript": {
+		killed: `
+import { Recorder } from "./dist/index.js";
+new Recorder({ agentId: "did:web:shop.example", cardId: "ac-1", durable: true }).session().record({ action: "typescript" });
+process.kill(process.pid, "SIGKILL");`,
+		delivers: `
+import { Recorder } from "./dist/index.js";
+const recorder = new Recorder({ agentId: "did:web:shop.example", cardId: "ac-1" });
+while (recorder.stats().accepted < 1) await new Promise((resolve) => setTimeout(resolve, 10));
+await recorder.close();`,
+	},
+}
+
+// A recorder takes over the files of a dead process, whatever language that was written in.
+func TestSpoolIsSharedByAllLanguages(t *testing.T) {
+	t.Parallel()
+	command := func(t *testing.T, language, script, url, spool string) *exec.Cmd {
+		cmd := clientstest.Python(t, "-c", script)
+		if language == "typescript" {
+			cmd = clientstest.Node(t, "--input-type=module", "-e", script)
+		}
+		cmd.Env = append(cmd.Environ(), "PLUMBLINE_URL="+url, "PLUMBLINE_SPOOL="+spool)
+		return cmd
+	}
+	for dead, of := range languages {
+		for next, to := range languages {
+			t.Run(dead+" to "+next, func(t *testing.T) {
+				t.Parallel()
+				spool := t.TempDir()
+				var stored []string
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					var trace struct {
+						TraceID string `json:"trace_id"`
+						Action  struct{ Name string }
+					}
+					if err := json.NewDecoder(r.Body).Decode(&trace); err != nil {
+						t.Error(err)
+					}
+					stored = append(stored, trace.Action.Name)
+					fmt.Fprintf(w, `{"line":1,"trace_id":%q,"status":"accepted","faults":[]}`+"\n", trace.TraceID)
+				}))
+				defer server.Close()
+				away := httptest.NewServer(nil)
+				away.Close()
+				if out, err := command(t, dead, of.killed, away.URL, spool).CombinedOutput(); err == nil || err.Error() != "signal: killed" {
+					t.Fatalf("%v\n%s", err, out)
+				}
+				if out, err := command(t, next, to.delivers, server.URL, spool).CombinedOutput(); err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+				if !slices.Equal(stored, []string{dead}) {
+					t.Errorf("stored: %q", stored)
+				}
+			})
+		}
 	}
 }
 

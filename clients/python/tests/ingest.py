@@ -6,9 +6,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Ingest:
-    """answer(path, lines) may return (code, headers, body) instead of accepting."""
+    """answer(path, lines) may return (code, headers, body) instead of accepting. A connection has most_requests."""
 
-    def __init__(self, answer=None):
+    def __init__(self, answer=None, most_requests=1000):
         self.lines, self.ends, self.requests = [], [], 0
         self.changed = threading.Condition()
         ingest = self
@@ -17,6 +17,10 @@ class Ingest:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self):
+                self.served = getattr(self, "served", 0) + 1
+                if self.served > most_requests:  # as if the connection was closed just before
+                    self.close_connection = True
+                    return
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 code, headers, text = ingest.handle(self.path, body, answer)
                 self.send_response(code)

@@ -77,6 +77,14 @@ class Delivery(Case):
             self.assertEqual(seen[1], seen[0][3:])
             self.assertEqual(recorder.stats()["accepted"], 5)
 
+    def test_a_kept_connection_that_ingest_has_closed(self):
+        with Ingest(most_requests=1) as ingest:
+            recorder = self.recorder(ingest.url)
+            for i in range(3):
+                recorder.session().record("search")
+                self.assertTrue(recorder.flush(20))
+            self.assertEqual((len(ingest.traces()), self.errors), (3, []))
+
     def test_refusals_and_warnings_are_heard(self):
         warning = {"code": "unknown_card", "pointer": "/card_id", "message": "not registered"}
         fault = {"pointer": "/action/name", "message": "must not be empty"}
@@ -230,6 +238,17 @@ with recorder.session('s') as session:
             ids = agent.communicate(timeout=30)[0].split()
             self.assertEqual([t["trace_id"] for t in ingest.traces()], ids)
             self.assertEqual((len(ids), ingest.ends), (20, [("s", 20)]))
+
+    def test_exit_waits_a_bounded_time_for_an_ingest_that_hangs(self):
+        with Silent() as silent:
+            began = time.monotonic()
+            agent = self.process(silent.url, """
+Recorder('did:web:shop.example', 'ac-1', exit_timeout=0.2).session().record('search')
+recorder.close(0)
+""")
+            agent.communicate(timeout=60)
+            self.assertLess(time.monotonic() - began, 25)
+        self.assertEqual(len(self.spooled()[0]), 1)
 
     def test_exit_with_an_exception_spools_and_the_next_process_delivers(self):
         agent = self.process(nowhere(), """

@@ -75,6 +75,36 @@ test("only lines without an outcome are sent again", async (t) => {
   assert.equal(r.stats().accepted, 5);
 });
 
+test("a kept connection that ingest has closed", async (t) => {
+  const ingest = await Ingest.start(t, undefined, 1);
+  const { recorder: r, errors } = recorder(t, ingest.url);
+  for (let i = 0; i < 3; i++) {
+    r.session().record({ action: "search" });
+    assert.equal(await r.flush(), true);
+  }
+  assert.equal(ingest.lines.length, 3);
+  assert.deepEqual(errors, []);
+});
+
+test("a disk that is full", async (t) => {
+  const ingest = await Ingest.start(t);
+  const { recorder: r, errors, spool } = recorder(t, ingest.url);
+  const session = r.session();
+  const full = t.mock.method(fs, "write", (file, data, done) => {
+    fs.writeSync(file, data.subarray(0, 10));
+    done(Object.assign(new Error("no space left on device"), { code: "ENOSPC" }));
+  });
+  syncBuiltinESMExports();
+  const recorded = Array.from({ length: 10 }, () => session.record({ action: "search" }));
+  await until("the report", () => errors.some((e) => e.kind === "spool"));
+  full.mock.restore();
+  syncBuiltinESMExports();
+  recorded.push(session.record({ action: "search" }));
+  assert.equal(await r.flush(), true);
+  assert.deepEqual(ids(ingest.traces), recorded);
+  assert.deepEqual(spooled(spool), []);
+});
+
 test("refusals and warnings are heard", async (t) => {
   const warning = { code: "unknown_card", pointer: "/card_id", message: "not registered" };
   const fault = { pointer: "/action/name", message: "must not be empty" };
@@ -212,6 +242,20 @@ for (let i = 0; i < 20; i++) console.log(session.record({ action: "search" }));
 session.end();`);
   assert.deepEqual(ids(ingest.traces), output.trim().split("\n"));
   assert.deepEqual(ingest.ends, [["s", 20]]);
+});
+
+test("the end waits a bounded time for an ingest that hangs", async (t) => {
+  const spool = directory(t);
+  const began = performance.now();
+  await run(await silent(t), spool, `
+import { subscribe } from "node:diagnostics_channel";
+new Recorder({ agentId: "${AGENT}", cardId: "ac-1", exitTimeout: 200 }).session().record({ action: "search" });
+await recorder.close(0);
+const alive = setInterval(() => {}, 1000);
+await new Promise((resolve) => subscribe("net.client.socket", () => setImmediate(resolve))); // a request has begun
+clearInterval(alive);`);
+  assert.ok(performance.now() - began < 25_000);
+  assert.equal(spooled(spool).length, 1);
 });
 
 test("process.exit spools, and the next process delivers", async (t) => {

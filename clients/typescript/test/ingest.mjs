@@ -13,10 +13,12 @@ export class Ingest {
   lines = [];
   ends = [];
 
-  /** answer(path, lines) may return [code, headers, body] instead of accepting. */
-  static async start(t, answer = () => undefined) {
+  /** answer(path, lines) may return [code, headers, body] instead of accepting. A connection has mostRequests. */
+  static async start(t, answer = () => undefined, mostRequests = Infinity) {
     const ingest = new Ingest();
     const server = http.createServer((request, response) => {
+      request.socket.served = (request.socket.served ?? 0) + 1;
+      if (request.socket.served > mostRequests) return request.socket.destroy(); // as if the connection was closed just before
       const parts = [];
       request.on("data", (part) => parts.push(part));
       request.on("end", () => {
