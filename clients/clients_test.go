@@ -5,17 +5,22 @@ package clients_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/plumbline/plumbline/client"
 	"github.com/plumbline/plumbline/clients/clientstest"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -179,6 +184,7 @@ recorder = Recorder("did:web:shop.example", "ac-1")
 while recorder.stats()["accepted"] < 1: time.sleep(0.01)
 recorder.close()`,
 	},
+	"go": {killed: "killed", delivers: "delivers"}, // recordInGo
 	"typescript": {
 		killed: `
 import { Recorder } from "./dist/index.js";
@@ -192,13 +198,49 @@ await recorder.close();`,
 	},
 }
 
+// scriptVariable makes this test binary run recordInGo.
+const scriptVariable = "PLUMBLINE_TEST_GO_SCRIPT"
+
+func TestMain(m *testing.M) {
+	if script := os.Getenv(scriptVariable); script != "" {
+		if err := recordInGo(script); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// recordInGo does what the scripts in the other languages do.
+func recordInGo(script string) error {
+	recorder, err := client.NewRecorder(client.RecorderConfig{AgentID: "did:web:shop.example", CardID: "ac-1", Durable: script == "killed"})
+	if err != nil {
+		return err
+	}
+	if script == "killed" {
+		recorder.Session("").Record(client.Decision{Action: "go"})
+		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
+	for recorder.Stats().Accepted < 1 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	return recorder.Close(context.Background())
+}
+
 // A recorder takes over the files of a dead process, whatever language that was written in.
 func TestSpoolIsSharedByAllLanguages(t *testing.T) {
 	t.Parallel()
 	command := func(t *testing.T, language, script, url, spool string) *exec.Cmd {
-		cmd := clientstest.Python(t, "-c", script)
-		if language == "typescript" {
+		var cmd *exec.Cmd
+		switch language {
+		case "python":
+			cmd = clientstest.Python(t, "-c", script)
+		case "typescript":
 			cmd = clientstest.Node(t, "--input-type=module", "-e", script)
+		default:
+			cmd = exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), scriptVariable+"="+script)
 		}
 		cmd.Env = append(cmd.Environ(), "PLUMBLINE_URL="+url, "PLUMBLINE_SPOOL="+spool)
 		return cmd
