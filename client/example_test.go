@@ -58,7 +58,11 @@ func ExampleRecorder() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer func() { _ = os.RemoveAll(spool) }()
+	defer func() {
+		if err := os.RemoveAll(spool); err != nil {
+			log.Print(err)
+		}
+	}()
 
 	recorder, err := client.NewRecorder(client.RecorderConfig{AgentID: "did:web:shop.example", CardID: "ac-shop-1", URL: ingestURL, Spool: spool})
 	if err != nil {

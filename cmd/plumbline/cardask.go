@@ -26,7 +26,7 @@ func (con *console) interactive() bool {
 // questions asks on a terminal.
 type questions struct {
 	in  *bufio.Reader
-	out io.Writer
+	out *os.File // standard error
 }
 
 func newQuestions(con *console) *questions {

@@ -134,6 +134,7 @@ func (e *exporter) foldFor(ctx context.Context, wait time.Duration) error {
 		for i := range e.inbox {
 			e.fold(&e.inbox[i])
 		}
+		clear(e.inbox) // otherwise the bytes of the largest fetch stay in memory while nothing arrives
 		return err
 	})
 }
