@@ -194,7 +194,7 @@ func (s *site) setAckWait(broker jetstream.JetStream, name string, wait time.Dur
 
 // sealsIdleSessions returns a site that soon seals a session again after a late trace.
 func sealsIdleSessions(t testing.TB) *site {
-	return newSiteAt(t, place{settings: map[string][]string{"exporter": {"PLUMBLINE_IDLE=10s"}}})
+	return newSiteAt(t, place{settings: map[string][]string{"exporter": {"PLUMBLINE_SEAL_IDLE=10s"}}})
 }
 
 // publishForged publishes, for every tenth line, a message from another publisher with the id

@@ -47,7 +47,7 @@ func TestSoak(t *testing.T) {
 	if *soakMinutes == 0 {
 		t.Skip("takes more than half an hour: make soak")
 	}
-	s := newSiteAt(t, place{defaultBatches: true, settings: map[string][]string{"exporter": {"PLUMBLINE_IDLE=20s"}}})
+	s := newSiteAt(t, place{defaultBatches: true, settings: map[string][]string{"exporter": {"PLUMBLINE_SEAL_IDLE=20s"}}})
 	l := &soakLoad{site: s}
 	for agent := range soakAgents {
 		s.publisher.register(pipelinetest.Card(soakCard(agent), soakAgent(agent)))

@@ -67,7 +67,8 @@ type console struct {
 	out  io.Writer // results
 	errs *os.File  // everything else
 
-	faults []string // of the command line; up reports them together with those of its settings
+	faults   []string          // of the command line; up reports them together with those of its settings
+	settings *config.Effective // of up
 }
 
 // logger returns the log of a command that is not up: warnings, as text.
@@ -91,8 +92,9 @@ func (con *console) machine() machine.Config {
 const upName = "up"
 
 // checkFlags finds every fault in the environment variables and flags of a command without
-// arguments, and returns the command line without the faulty ones.
-func checkFlags(parser *kong.Kong, args []string) (good, faults []string) {
+// arguments, and returns the command line without the faulty ones. For up it also reads the file of its
+// settings.
+func checkFlags(parser *kong.Kong, args []string) (good, faults []string, settings *config.Effective) {
 	node, rest := parser.Model.Node, args
 	for len(rest) > 0 {
 		i := slices.IndexFunc(node.Children, func(child *kong.Node) bool { return child.Name == rest[0] })
@@ -102,10 +104,14 @@ func checkFlags(parser *kong.Kong, args []string) (good, faults []string) {
 		node, rest = node.Children[i], rest[1:]
 	}
 	if len(node.Children) > 0 || len(node.Positional) > 0 {
-		return args, nil // kong reports the faults
+		return args, nil, nil // kong reports the faults
 	}
-	good, faults = config.CheckFlags(slices.Concat(node.AllFlags(false)...), rest)
-	return slices.Concat(args[:len(args)-len(rest)], good), faults
+	flags := slices.Concat(node.AllFlags(false)...)
+	if node.Name == upName {
+		settings, faults = config.ReadFile(upName, stageKeys(), flags, rest)
+	}
+	good, wrong := config.CheckFlags(flags, rest)
+	return slices.Concat(args[:len(args)-len(rest)], good), append(faults, wrong...), settings
 }
 
 func main() {
@@ -117,7 +123,7 @@ func main() {
 // the command's context, the second ends the process.
 func execute(args []string) int {
 	parser := newParser()
-	good, faults := checkFlags(parser, args)
+	good, faults, settings := checkFlags(parser, args)
 	command, err := parser.Parse(good)
 	if err != nil && len(faults) > 0 {
 		err = config.Usage(append(faults, err.Error()))
@@ -130,7 +136,7 @@ func execute(args []string) int {
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	command.BindTo(ctx, (*context.Context)(nil))
-	con := &console{in: &interruptible{ctx: ctx, in: os.Stdin}, out: os.Stdout, errs: os.Stderr, faults: faults}
+	con := &console{in: &interruptible{ctx: ctx, in: os.Stdin}, out: os.Stdout, errs: os.Stderr, faults: faults, settings: settings}
 	if err = config.Usage(faults); err == nil || command.Selected().Name == upName {
 		err = command.Run(con)
 	}

@@ -10,12 +10,19 @@ import (
 	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/admission"
 	"github.com/plumbline/plumbline/pipeline/config"
+	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/exporter"
+	"github.com/plumbline/plumbline/pipeline/ingest"
 	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/reading"
 	"github.com/plumbline/plumbline/pipeline/service"
+	"github.com/plumbline/plumbline/pipeline/verifier"
 )
 
 type upCommand struct {
+	Config      string `type:"path" placeholder:"FILE" help:"YAML file with settings: keys at the top, or in the section of a service (exporter: {seal_idle: 1h})."`
+	PrintConfig bool   `help:"Print the settings that are in force with the origin of each, secrets hidden, and exit."`
+
 	Data                string        `default:"./plumbline-data" placeholder:"DIR" help:"Directory for all data (${default})."`
 	Listen              string        `default:"127.0.0.1:8080" help:"Address for publishers; port 0: any free port."`
 	TokenFile           string        `type:"path" help:"File of hashed tokens (plumbline token new). Default: tokens.jsonl in the data directory, if it exists; required unless the address is loopback."`
@@ -48,11 +55,24 @@ type upCommand struct {
 	ClickHouse config.ClickHouse `embed:"" prefix:"clickhouse-" group:"Your own database instead of the embedded one"`
 }
 
+// stageKeys returns the settings of each service, of which a file may have a section.
+func stageKeys() map[string][]string {
+	var accept struct {
+		ingest.Config `embed:""`
+		Reading       reading.Config `embed:""`
+	}
+	return map[string][]string{
+		machine.Ingest: config.Keys(&accept), machine.Verifier: config.Keys(new(verifier.Config)),
+		machine.Drift: config.Keys(new(drift.Config)), machine.Exporter: config.Keys(new(exporter.Config)),
+	}
+}
+
 // Help returns the examples.
 func (*upCommand) Help() string {
 	return examples(
 		"plumbline up",
 		"plumbline up --data /var/lib/plumbline --listen 0.0.0.0:8080 --token-file tokens.jsonl",
+		"plumbline up --config plumbline.yaml --print-config",
 		"plumbline up --clickhouse-port 9000 --nats-port 4222",
 		"plumbline up --seal-schedule '0 3 * * *'",
 		"plumbline up --nats-url nats://nats.example:4222 --clickhouse-dsn clickhouse://user:password@db.example:9000/plumbline",
@@ -64,6 +84,12 @@ const stopGrace = 20 * time.Second
 
 // Run runs everything until a signal comes or a stage fails.
 func (c *upCommand) Run(ctx context.Context, con *console) error {
+	if c.PrintConfig {
+		if err := config.Usage(con.faults); err != nil {
+			return err
+		}
+		return con.settings.Print(con.out)
+	}
 	m, err := machine.Start(ctx, c.config(con))
 	if err != nil {
 		return err

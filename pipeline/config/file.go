@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 
 	"github.com/alecthomas/kong"
 	"gopkg.in/yaml.v3"
@@ -13,15 +14,19 @@ import (
 
 // entry is one setting of a YAML file.
 type entry struct {
-	key  string   // groups joined by "_": nats: {url: …} is nats_url
-	text string   // a plain value in kong's form
-	list []string // of a list
-	line int
-	err  error // the fault of its form
+	section string   // "", or the service that the setting is for
+	key     string   // groups joined by "_": nats: {url: …} is nats_url
+	text    string   // a plain value in kong's form
+	list    []string // of a list
+	line    int
+	err     error // the fault of its form
 }
 
 // readFile makes the values of the YAML file the defaults of the settings. An empty path means no
 // file. It returns all faults, each with file, line and key.
+//
+// Settings at the top are for every service. Those in a section (exporter: {seal_idle: 1h}) are for one
+// service, and override those at the top.
 func (s *settings) readFile(path string) (faults []string) {
 	if path == "" {
 		return nil
@@ -35,27 +40,29 @@ func (s *settings) readFile(path string) (faults []string) {
 	if err != nil {
 		faults = append(faults, fmt.Sprintf("configuration %s: %v", path, err))
 	}
+	slices.SortStableFunc(entries, func(a, b entry) int { return min(len(a.section), 1) - min(len(b.section), 1) }) // the top first
 	seen := map[string]int{}
 	for _, e := range entries {
-		if err := s.apply(e, seen); err != nil {
+		if err := s.apply(path, e, seen); err != nil {
 			faults = append(faults, fmt.Sprintf("%s:%d: %v", path, e.line, err))
 		}
 	}
 	return faults
 }
 
-func (s *settings) apply(e entry, seen map[string]int) error {
+func (s *settings) apply(path string, e entry, seen map[string]int) error {
 	if e.err != nil {
 		return e.err
 	}
-	flag, known := s.byKey[e.key]
-	if !known {
-		return fmt.Errorf("%s: unknown key%s", e.key, s.suggest(e.key))
+	flag, err := s.find(e)
+	if flag == nil {
+		return err
 	}
-	if line, twice := seen[e.key]; twice {
+	place := e.section + "." + yamlKey(flag)
+	if line, twice := seen[place]; twice {
 		return fmt.Errorf("%s: already set on line %d", e.key, line)
 	}
-	seen[e.key] = e.line
+	seen[place] = e.line
 	text := e.text
 	if e.list != nil {
 		text = joined(flag, e.list)
@@ -64,7 +71,49 @@ func (s *settings) apply(e entry, seen map[string]int) error {
 		return fmt.Errorf("%s: %w", e.key, err)
 	}
 	setDefault(flag, text)
+	s.origin[yamlKey(flag)] = fmt.Sprintf("file %s:%d", path, e.line)
 	return nil
+}
+
+// find returns the setting of an entry: nil without an error if the entry is for another service.
+func (s *settings) find(e entry) (*kong.Flag, error) {
+	flag, known := s.byKey[e.key]
+	switch {
+	case e.section != "" && e.section != s.section && s.others == nil:
+		return nil, nil // that service checks it
+	case e.section != "" && e.section != s.section:
+		return s.findOfStage(e)
+	case !known && s.others != nil && sharedKeys()[e.key]:
+		return nil, fmt.Errorf("%s: %s cannot set this", e.key, s.section)
+	case !known && e.section == "" && sharedKeys()[e.key]:
+		return nil, nil // of other services
+	case !known:
+		return nil, fmt.Errorf("%s: unknown key%s", e.key, s.suggest(e.key))
+	}
+	return flag, nil
+}
+
+// findOfStage returns the setting of a program that runs the services itself: it has the service's name,
+// or the service's name comes before it (drift: {mode: …} is drift_mode).
+func (s *settings) findOfStage(e entry) (*kong.Flag, error) {
+	keys := s.others[e.section]
+	place := e.section + ": " + e.key
+	if !slices.Contains(keys, e.key) {
+		near := nearestOf(keys, e.key)
+		if near == "" {
+			return nil, fmt.Errorf("%s: unknown key: %s --print-config lists them", place, e.section)
+		}
+		return nil, fmt.Errorf("%s: unknown key, did you mean %s?", place, near)
+	}
+	if sharedKeys()[e.key] {
+		return nil, fmt.Errorf("%s: %s has one such setting for all services: set it at the top of the file", place, s.section)
+	}
+	for _, key := range []string{e.section + "_" + e.key, e.key} {
+		if flag := s.byKey[key]; flag != nil {
+			return flag, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: %s cannot set this: it runs the service with the default", place, s.section)
 }
 
 // try returns an error if a setting does not accept a value.
@@ -86,26 +135,33 @@ func readEntries(r io.Reader) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries := flatten(nil, "", document.Content[0])
+	entries := flatten(nil, "", "", document.Content[0])
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return entries, errors.New("more than one document")
 	}
 	return entries, nil
 }
 
+// sections are the names of the sections of a file.
+var sections = []string{"up", "ingest", "verifier", "drift", "exporter"}
+
 // flatten appends the settings below a node whose key is prefix.
-func flatten(entries []entry, prefix string, node *yaml.Node) []entry {
+func flatten(entries []entry, section, prefix string, node *yaml.Node) []entry {
 	if node.Kind != yaml.MappingNode {
 		return append(entries, entry{line: node.Line, err: errors.New("want key: value")})
 	}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		name, value := node.Content[i], node.Content[i+1]
 		key := prefix + name.Value
-		if value.Kind == yaml.MappingNode {
-			entries = flatten(entries, key+"_", value)
+		if section == "" && slices.Contains(sections, key) && value.Kind == yaml.MappingNode {
+			entries = flatten(entries, key, "", value)
 			continue
 		}
-		e := entry{key: key, line: name.Line}
+		if value.Kind == yaml.MappingNode {
+			entries = flatten(entries, section, key+"_", value)
+			continue
+		}
+		e := entry{section: section, key: key, line: name.Line}
 		if err := e.read(value); err != nil {
 			e.err = fmt.Errorf("%s: %w", key, err)
 		}

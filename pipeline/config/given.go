@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -83,7 +84,7 @@ func CheckFlags(flags []*kong.Flag, args []string) (good, faults []string) {
 // that can be negated.
 func (s *settings) flagOf(name string) (flag *kong.Flag, negated bool) {
 	for _, flag := range s.all {
-		if flag.Name == name {
+		if flag.Name == name || slices.Contains(flag.Aliases, name) {
 			return flag, false
 		}
 		if flag.Tag.Negatable != "" && name == "no-"+flag.Name {
@@ -112,20 +113,28 @@ func (s *settings) given(args []string) (good, faults []string) {
 // maxDistance is the maximum edit distance at which a misspelt key is recognised.
 const maxDistance = 2
 
-// suggest returns ", did you mean …?" or "".
+// suggest returns ", did you mean …?", or where the keys are listed.
 func (s *settings) suggest(key string) string {
 	if near := s.nearest(key); near != "" {
 		return fmt.Sprintf(", did you mean %s?", near)
 	}
-	return ""
+	return ": --print-config lists them"
 }
 
 // nearest returns the known key with an edit distance of at most maxDistance from key, or "".
 func (s *settings) nearest(key string) string {
+	keys := make([]string, len(s.order))
+	for i, flag := range s.order {
+		keys[i] = yamlKey(flag)
+	}
+	return nearestOf(keys, key)
+}
+
+func nearestOf(keys []string, key string) string {
 	best, distance := "", maxDistance+1
-	for _, flag := range s.order {
-		if d := editDistance(key, yamlKey(flag)); d < distance {
-			best, distance = yamlKey(flag), d
+	for _, known := range keys {
+		if d := editDistance(key, known); d < distance {
+			best, distance = known, d
 		}
 	}
 	return best

@@ -26,9 +26,9 @@ var ErrDone = errors.New("done")
 
 // grammar is the structure that kong parses: the options of every command, and cfg.
 type grammar struct {
-	Config      string           `help:"YAML file with settings." type:"path" placeholder:"FILE" env:"PLUMBLINE_CONFIG"`
-	PrintConfig bool             `help:"Print the effective settings, secrets hidden, and leave." env:"-"`
-	Version     kong.VersionFlag `help:"Print the version and leave." env:"-"`
+	Config      string           `help:"YAML file with settings: at the top those that services share, below the name of a service its own." type:"path" placeholder:"FILE" env:"PLUMBLINE_CONFIG"`
+	PrintConfig bool             `help:"Print the effective settings with the origin of each, secrets hidden, and exit." env:"-"`
+	Version     kong.VersionFlag `help:"Print the version and exit." env:"-"`
 }
 
 // Load fills cfg, which holds the defaults, from the file, the environment and args. It writes
@@ -43,7 +43,7 @@ func Load(cmd Command, cfg Config, args []string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("describe the settings of %s: %w", cmd.Name, err)
 	}
-	settings := newSettings(parser.Model.Flags)
+	settings := newSettings(cmd.Name, parser.Model.Flags)
 	good, faults := settings.given(args)
 	_, err = parser.Parse(good)
 	if exited {
@@ -64,7 +64,7 @@ func Load(cmd Command, cfg Config, args []string, out io.Writer) error {
 		return err
 	}
 	if own.PrintConfig {
-		return cmp.Or(settings.print(out), ErrDone)
+		return cmp.Or(settings.print(out, args), ErrDone)
 	}
 	return nil
 }

@@ -180,7 +180,7 @@ func TestPrintConfigHidesSecretsAndReadsBack(t *testing.T) {
 		t.Errorf("a secret is printed:\n%s", out)
 	}
 	for _, want := range []string{`tenant: "default"`, "drain_budget: 30s", "nats_allow_unsafe: false", `api_key: "********"`, `nats_credentials_file: ""`, `agents: "a"`} {
-		if !strings.Contains(out, want+"\n") {
+		if !strings.Contains(out, want+"  # ") {
 			t.Errorf("no line %s in\n%s", want, out)
 		}
 	}
@@ -190,6 +190,72 @@ func TestPrintConfigHidesSecretsAndReadsBack(t *testing.T) {
 	}
 	if again.DrainBudget != 30*time.Second || again.Tenant != "default" || strings.Join(again.Times, "|") != "1,2 *|3 *" {
 		t.Errorf("read back as %+v", again)
+	}
+}
+
+// One file configures several services: the top is for all of them, and a section overrides it.
+func TestSectionsOfAFile(t *testing.T) {
+	const file = "tenant: top\nclickhouse_cluster: c1\ncard_cache_bytes: 5\nlisten: 127.0.0.1:1\nverifier: {listen: 127.0.0.1:2, nats: {url: 'nats://v:1'}}\n" +
+		"exporter:\n  seal_idle: 1h\n  tenant: other\n"
+	path := filepath.Join(t.TempDir(), "all.yaml")
+	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	load := func(name string) (*testConfig, error) {
+		cfg := testDefaults()
+		return cfg, Load(Command{Name: name}, cfg, []string{"--config", path}, new(bytes.Buffer))
+	}
+	if cfg, err := load("verifier"); err != nil || cfg.Listen != "127.0.0.1:2" || cfg.NATS.URL != "nats://v:1" || cfg.Tenant != "top" {
+		t.Errorf("verifier: %+v, %v", cfg, err)
+	}
+	if cfg, err := load("drift"); err != nil || cfg.Listen != "127.0.0.1:1" || cfg.Tenant != "top" {
+		t.Errorf("drift has no section: %+v, %v", cfg, err)
+	}
+	_, err := load("exporter")
+	if err == nil || !strings.Contains(err.Error(), "all.yaml:7: seal_idle: unknown key: --print-config lists them") {
+		t.Errorf("a key that this service does not have, in its section: %v", err)
+	}
+}
+
+// Each setting is printed with the place that it is from.
+func TestPrintConfigNamesOrigins(t *testing.T) {
+	t.Setenv("PLUMBLINE_TENANT", "env")
+	t.Setenv("PLUMBLINE_LOG_LEVEL", "debug")
+	_, out, err := loadWith(t, "tenant: file\nbatch_age: 5ms\nlisten: 127.0.0.1:1\n", "--print-config", "--log-level", "error", "--listen=127.0.0.1:3")
+	if !errors.Is(err, ErrDone) {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`tenant: "env"  # environment PLUMBLINE_TENANT`, `log_level: "error"  # flag --log-level`,
+		`listen: "127.0.0.1:3"  # flag --listen`, `c.yaml:2`, "drain_budget: 30s  # default"} {
+		if !strings.Contains(out, want+"\n") {
+			t.Errorf("no line with %s in\n%s", want, out)
+		}
+	}
+}
+
+// An earlier name of a setting is still understood: as a flag, a variable and a key.
+func TestEarlierNames(t *testing.T) {
+	type renamed struct {
+		testConfig
+		SealIdle time.Duration `name:"seal-idle" aliases:"idle"`
+	}
+	load := func(args ...string) (*renamed, error) {
+		cfg := &renamed{testConfig: *testDefaults()}
+		return cfg, Load(testCommand, cfg, args, new(bytes.Buffer))
+	}
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(path, []byte("idle: 3s"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if cfg, err := load("--config", path); err != nil || cfg.SealIdle != 3*time.Second {
+		t.Errorf("key: %s, %v", cfg.SealIdle, err)
+	}
+	if cfg, err := load("--idle", "1s"); err != nil || cfg.SealIdle != time.Second {
+		t.Errorf("flag: %s, %v", cfg.SealIdle, err)
+	}
+	t.Setenv("PLUMBLINE_IDLE", "2s")
+	if cfg, err := load(); err != nil || cfg.SealIdle != 2*time.Second {
+		t.Errorf("variable: %s, %v", cfg.SealIdle, err)
 	}
 }
 

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/alecthomas/kong"
 )
@@ -19,25 +21,73 @@ const hidden = "********"
 
 // settings are a command's flags by YAML key, in order of declaration.
 type settings struct {
+	section string              // of the file that this command reads, in addition to its top
+	others  map[string][]string // keys of the services that this command runs itself, by section
+	origin  map[string]string   // where the file set a setting, by YAML key
+
 	all   []*kong.Flag // includes flags that are not settings, such as --help
 	order []*kong.Flag
-	byKey map[string]*kong.Flag
+	byKey map[string]*kong.Flag // also by earlier names
 }
 
 // newSettings gives each flag its variable, and takes the current value of its field as its
 // default.
-func newSettings(flags []*kong.Flag) *settings {
-	s := &settings{all: flags, byKey: map[string]*kong.Flag{}}
+func newSettings(section string, flags []*kong.Flag) *settings {
+	s := &settings{section: section, origin: map[string]string{}, all: flags, byKey: map[string]*kong.Flag{}}
 	for _, flag := range flags {
 		if flag.Name == "help" || len(flag.Envs) > 0 {
 			continue
 		}
 		setVariable(flag)
-		s.order = append(s.order, flag)
-		s.byKey[yamlKey(flag)] = flag
+		s.add(flag)
 		setDefault(flag, textOf(flag))
 	}
 	return s
+}
+
+func (s *settings) add(flag *kong.Flag) {
+	s.order = append(s.order, flag)
+	for _, name := range names(flag) {
+		s.byKey[name] = flag
+	}
+}
+
+// names returns the YAML key of a flag, and its earlier keys.
+func names(flag *kong.Flag) []string {
+	keys := []string{yamlKey(flag)}
+	for _, earlier := range flag.Aliases {
+		keys = append(keys, strings.ReplaceAll(earlier, "-", "_"))
+	}
+	return keys
+}
+
+// sharedKeys returns the keys that stand at the top of a file for several services, some of which
+// may not have them.
+var sharedKeys = sync.OnceValue(func() map[string]bool {
+	var shared struct {
+		Common     `embed:""`
+		ClickHouse ClickHouse `embed:"" prefix:"clickhouse-"`
+		Cards      Cards      `embed:"" prefix:"card-"`
+	}
+	keys := map[string]bool{}
+	for _, key := range Keys(&shared) {
+		keys[key] = true
+	}
+	return keys
+})
+
+// Keys returns the YAML keys of the settings of a configuration, a pointer to a struct.
+func Keys(cfg any) (keys []string) {
+	parser, err := kong.New(cfg)
+	if err != nil {
+		panic(err) // a fault in the declaration of the settings, on every run
+	}
+	for _, flag := range parser.Model.Flags {
+		if flag.Name != "help" {
+			keys = append(keys, names(flag)...)
+		}
+	}
+	return keys
 }
 
 // Variables gives every flag of a command line the variable from which a service takes the same
@@ -57,8 +107,11 @@ func Variables() kong.Option {
 }
 
 func setVariable(flag *kong.Flag) {
-	name := envPrefix + strings.ToUpper(yamlKey(flag))
-	flag.Envs, flag.Tag.Envs = []string{name}, []string{name}
+	var variables []string
+	for _, key := range names(flag) {
+		variables = append(variables, envPrefix+strings.ToUpper(key))
+	}
+	flag.Envs, flag.Tag.Envs = variables, variables
 }
 
 func yamlKey(flag *kong.Flag) string { return strings.ReplaceAll(flag.Name, "-", "_") }
@@ -99,14 +152,35 @@ func textOf(flag *kong.Flag) string {
 	}
 }
 
-// print writes the effective settings as YAML.
-func (s *settings) print(out io.Writer) error {
+// print writes the effective settings as YAML, each with its origin as a comment.
+func (s *settings) print(out io.Writer, args []string) error {
 	for _, flag := range s.order {
-		if _, err := fmt.Fprintf(out, "%s: %s\n", yamlKey(flag), yamlScalar(flag.Target, redact(flag, textOf(flag)))); err != nil {
+		value := yamlScalar(flag.Target, redact(flag, textOf(flag)))
+		if _, err := fmt.Fprintf(out, "%s: %s  # %s\n", yamlKey(flag), value, s.originOf(flag, args)); err != nil {
 			return fmt.Errorf("print the settings: %w", err)
 		}
 	}
 	return nil
+}
+
+// originOf returns where a setting's value is from.
+func (s *settings) originOf(flag *kong.Flag, args []string) string {
+	for _, arg := range args {
+		name, isFlag := strings.CutPrefix(arg, "--")
+		name, _, _ = strings.Cut(name, "=")
+		if given, _ := s.flagOf(name); isFlag && given == flag {
+			return "flag --" + name
+		}
+	}
+	for _, name := range flag.Envs {
+		if _, set := os.LookupEnv(name); set {
+			return "environment " + name
+		}
+	}
+	if origin := s.origin[yamlKey(flag)]; origin != "" {
+		return origin
+	}
+	return "default"
 }
 
 func yamlScalar(v reflect.Value, text string) string {

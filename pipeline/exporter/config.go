@@ -23,8 +23,8 @@ type Config struct {
 	BundleDir    string        `help:"Directory of the sealed bundles, with a folder for each agent. Empty: bundles/ in the data directory." type:"path"`
 	KeyFile      string        `help:"Signing key: exactly 32 raw bytes, mode 0600; created if it is missing. Empty: keys/session.key in the data directory." type:"path"`
 	Every        time.Duration `help:"How often sessions that are due are sealed."`
-	Idle         time.Duration `help:"A session without a new trace for this long is sealed."`
-	Schedule     []string      `sep:";" placeholder:"CRON" help:"Times at which all open sessions are sealed: cron expressions of five fields, or @daily, @every 6h and similar, in UTC unless one begins with CRON_TZ=. Later traces make the session's next part."`
+	Idle         time.Duration `name:"seal-idle" aliases:"idle" help:"A session without a new trace for this long is sealed."`
+	Schedule     []string      `name:"seal-schedule" aliases:"schedule" sep:";" placeholder:"CRON" help:"Times at which all open sessions are sealed: cron expressions of five fields, or @daily, @every 6h and similar, in UTC unless one begins with CRON_TZ=. Later traces make the session's next part."`
 	RotateRows   int           `help:"Maximum number of traces in one bundle; later traces make the session's next part."`
 	RotateBytes  int64         `help:"Maximum size of the traces in one bundle, in bytes. Three bundles are sealed at a time; each needs about ten times this much memory."`
 	RotateAge    time.Duration `help:"A session that is open for this long is sealed; later traces make its next part."`
@@ -68,8 +68,8 @@ func (c *Config) Validate() []config.Fault {
 	faults = append(faults, c.Cards.Validate()...)
 	faults.Check(c.DataDir != "", "data_dir", "is empty")
 	faults.Check(c.Every > 0, "every", "%s: want more than 0", c.Every)
-	faults.Check(c.Idle > 0, "idle", "%s: want more than 0", c.Idle)
-	faults = append(faults, ScheduleFaults("schedule", c.Schedule)...)
+	faults.Check(c.Idle > 0, "seal_idle", "%s: want more than 0", c.Idle)
+	faults = append(faults, ScheduleFaults("seal_schedule", c.Schedule)...)
 	faults.Check(c.RotateRows > 0, "rotate_rows", "%d: want at least 1", c.RotateRows)
 	faults.Check(c.RotateBytes > 0, "rotate_bytes", "%d: want at least 1", c.RotateBytes)
 	faults.Check(c.RotateAge > 0, "rotate_age", "%s: want more than 0", c.RotateAge)
@@ -117,7 +117,7 @@ func (c *Config) keyFile() string {
 // schedules are the times at which all open sessions are sealed.
 type schedules []cron.Schedule
 
-// parseSchedules parses cron expressions: five fields, or @daily, @every 6h and the like. Times
+// parseSchedules parses cron expressions: five fields, or @daily, @every 6h and similar. Times
 // are UTC unless an expression begins with CRON_TZ=. The faults name the setting key.
 func parseSchedules(key string, expressions []string) (parsed schedules, faults config.Faults) {
 	for i, expression := range expressions {

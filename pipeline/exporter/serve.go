@@ -88,7 +88,7 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, held *service.H
 
 // open opens the buckets, and the stream at the checkpoint.
 func open(ctx context.Context, cfg *Config, env *service.Env, broker *stream.Client) (*exporter, *stream.Consumer, error) {
-	times, faults := parseSchedules("schedule", cfg.Schedule)
+	times, faults := parseSchedules("seal_schedule", cfg.Schedule)
 	if len(faults) > 0 {
 		return nil, nil, fmt.Errorf("configuration: %s", faults[0])
 	}

@@ -1,0 +1,32 @@
+package config
+
+import (
+	"io"
+	"slices"
+
+	"github.com/alecthomas/kong"
+)
+
+// Effective are the settings of a command that parses its own command line, and runs the services itself.
+type Effective struct {
+	settings *settings
+	args     []string
+}
+
+// ReadFile makes the values of the command's YAML file, which --config in args or PLUMBLINE_CONFIG
+// names, the defaults of its flags. It returns every fault. Variables must have prepared the flags.
+//
+// The command reads the top of the file, its own section, and the sections of the services that it
+// runs: stages has the keys of each.
+func ReadFile(section string, stages map[string][]string, flags []*kong.Flag, args []string) (*Effective, []string) {
+	s := &settings{section: section, others: stages, origin: map[string]string{}, all: flags, byKey: map[string]*kong.Flag{}}
+	for _, flag := range flags {
+		if !slices.Contains([]string{"help", "config", "print-config", "version"}, flag.Name) {
+			s.add(flag)
+		}
+	}
+	return &Effective{settings: s, args: args}, s.readFile(configPath(args))
+}
+
+// Print writes the settings that are in force as YAML, each with its origin as a comment, without secrets.
+func (e *Effective) Print(out io.Writer) error { return e.settings.print(out, e.args) }
