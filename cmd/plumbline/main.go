@@ -55,6 +55,8 @@ type commands struct {
 	Migrate   migrateCommand    `cmd:"" help:"Create or update the tables and views of a database, and with --nats-url the streams of a broker."`
 	NATSUsers natsConfigCommand `cmd:"" name:"nats-config" help:"Write the users of your own NATS server, with the rights of each agent and each service."`
 	Version   versionCommand    `cmd:"" help:"Print the version and exit."`
+
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the version and exit."`
 }
 
 const description = `Plumbline is an evidence pipeline for fleets of AI agents. It shows what agents did; it never claims that they are safe.
@@ -154,6 +156,7 @@ func newParser() *kong.Kong {
 		Replay: replayCommand{Verifier: verifier.DefaultRules(), Rules: drift.DefaultRules()},
 	}
 	parser, err := kong.New(&defaults, kong.Name("plumbline"), kong.Description(description),
+		kong.Vars{"version": versionLine()},
 		config.Variables(), kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(readTime)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
@@ -231,6 +234,10 @@ func (c *versionCommand) Run(con *console) error {
 	if c.JSON {
 		return writeJSON(con.out, map[string]string{"version": service.BuildVersion(), "engine": aap.EngineVersion, "go": runtime.Version()})
 	}
-	_, err := fmt.Fprintf(con.out, "plumbline %s, judging by %s, %s\n", service.BuildVersion(), aap.EngineVersion, runtime.Version())
+	_, err := fmt.Fprintln(con.out, versionLine())
 	return err
+}
+
+func versionLine() string {
+	return fmt.Sprintf("plumbline %s, judging by %s, %s", service.VersionAndCommit(), aap.EngineVersion, runtime.Version())
 }

@@ -195,7 +195,7 @@ func TestPrintConfigHidesSecretsAndReadsBack(t *testing.T) {
 
 // One file configures several services: the top is for all of them, and a section overrides it.
 func TestSectionsOfAFile(t *testing.T) {
-	const file = "tenant: top\nclickhouse_cluster: c1\ncard_cache_bytes: 5\nlisten: 127.0.0.1:1\nverifier: {listen: 127.0.0.1:2, nats: {url: 'nats://v:1'}}\n" +
+	const file = "verifier: {listen: 127.0.0.1:2, nats: {url: 'nats://v:1'}}\ntenant: top\nclickhouse_cluster: c1\ncard_cache_bytes: 5\nlisten: 127.0.0.1:1\n" +
 		"exporter:\n  seal_idle: 1h\n  tenant: other\n"
 	path := filepath.Join(t.TempDir(), "all.yaml")
 	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {

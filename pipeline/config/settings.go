@@ -90,12 +90,12 @@ func Keys(cfg any) (keys []string) {
 	return keys
 }
 
-// Variables gives every flag of a command line the variable from which a service takes the same
-// setting. The current value of its field is its default.
+// Variables gives every flag of a command line, other than --help and --version, the variable from
+// which a service takes the same setting. The current value of its field is its default.
 func Variables() kong.Option {
 	return kong.PostBuild(func(k *kong.Kong) error {
 		return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
-			if flag, ok := node.(*kong.Flag); ok && flag.Name != "help" {
+			if flag, ok := node.(*kong.Flag); ok && flag.Name != "help" && flag.Name != "version" {
 				setVariable(flag)
 				if !flag.HasDefault && !flag.Target.IsZero() {
 					setDefault(flag, textOf(flag))

@@ -85,6 +85,28 @@ func BuildVersion() string {
 	return "(devel)"
 }
 
+// VersionAndCommit returns BuildVersion and the commit that the binary was built from, if it was built
+// in a clone.
+func VersionAndCommit() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return BuildVersion()
+	}
+	commit, modified := "", ""
+	for _, setting := range info.Settings {
+		switch {
+		case setting.Key == "vcs.revision":
+			commit = setting.Value
+		case setting.Key == "vcs.modified" && setting.Value == "true":
+			modified = ", modified"
+		}
+	}
+	if commit == "" {
+		return BuildVersion()
+	}
+	return fmt.Sprintf("%s (commit %s%s)", BuildVersion(), commit, modified)
+}
+
 // Consumer is one reader of a stream, as the backlog gauge needs it.
 type Consumer struct {
 	Name    string

@@ -28,7 +28,9 @@ const (
 // its context ends (see Env.Drain). If its error wraps config.ErrUsage the code is ExitUsage, for any
 // other error ExitFailed.
 func Main(cmd config.Command, cfg config.Config, serve func(context.Context, *Env) error) int {
-	err := config.Load(cmd, cfg, os.Args[1:], os.Stdout)
+	shown := cmd
+	shown.Version = cmd.Name + " " + VersionAndCommit()
+	err := config.Load(shown, cfg, os.Args[1:], os.Stdout)
 	if errors.Is(err, config.ErrDone) {
 		return ExitGood
 	}
