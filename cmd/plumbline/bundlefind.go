@@ -99,7 +99,7 @@ func (f *sealedFlags) find(ctx context.Context, r *export.Range) (*catalogue, er
 	if err != nil {
 		return nil, err
 	}
-	list := &catalogue{dir: cmp.Or(f.Bundles, at.Bundles, filepath.Join(f.Data, "bundles")), publicKey: at.PublicKey, database: true}
+	list := &catalogue{dir: cmp.Or(f.Bundles, at.Bundles, filepath.Join(cmp.Or(f.Data, defaultData), "bundles")), publicKey: at.PublicKey, database: true}
 	if at.DataDir != "" {
 		list.keyList = filepath.Join(at.DataDir, "keys", keystore.ListName)
 	}
@@ -115,7 +115,7 @@ func (f *sealedFlags) place(ctx context.Context) (*machine.Endpoints, error) {
 	if f.ClickHouseDSN != "" {
 		return new(machine.Endpoints), nil
 	}
-	at, err := machine.Find(ctx, f.Data)
+	at, err := f.machineFlags.find(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w; or name a directory of bundles with --bundles, or a database with --clickhouse-dsn", err)
 	}

@@ -85,7 +85,7 @@ func (c *checkCommand) open(ctx context.Context) (*reconcile.Site, error) {
 		at.NATSURL, at.NATSMonitorURL = c.NATS.URL, c.NATS.MonitorURL
 	}
 	at.ClickHouseDSN = cmp.Or(c.ClickHouseDSN, at.OperatorDSN, at.ClickHouseDSN) // the operator may also read the bytes of dead letters
-	at.DataDir = cmp.Or(at.DataDir, c.Data)
+	at.DataDir = cmp.Or(at.DataDir, c.Data, defaultData)
 	at.Bundles = cmp.Or(c.Bundles, at.Bundles, filepath.Join(at.DataDir, "bundles"))
 	site := &reconcile.Site{Bundles: at.Bundles, Ledger: filepath.Join(at.DataDir, "ledger"), Log: filepath.Join(at.DataDir, "log"),
 		KeyList: filepath.Join(at.DataDir, "keys", keystore.ListName), Stamps: filepath.Join(at.DataDir, "timestamps")}

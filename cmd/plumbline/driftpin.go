@@ -52,7 +52,7 @@ func (c *driftPinCommand) Run(ctx context.Context, con *console) error {
 		if err != nil {
 			return err
 		}
-		return c.pin(samples, con)
+		return c.pin(ctx, samples, con)
 	})
 }
 
@@ -111,8 +111,8 @@ func (c *driftPinCommand) check(chosen []aapdrift.Sample) error {
 	return nil
 }
 
-func (c *driftPinCommand) pin(samples []aapdrift.Sample, con *console) error {
-	path := cmp.Or(c.Pins, machine.DriftPins(c.Data))
+func (c *driftPinCommand) pin(ctx context.Context, samples []aapdrift.Sample, con *console) error {
+	path := cmp.Or(c.Pins, machine.DriftPins(c.dataDir(ctx)))
 	pins, err := drift.ReadPins(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		pins, err = drift.Pins{}, nil

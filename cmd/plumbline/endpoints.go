@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,38 @@ import (
 
 // machineFlags identify a running up.
 type machineFlags struct {
-	Data string `default:"./plumbline-data" placeholder:"DIR" help:"Data directory of the running plumbline up (${default})."`
+	Data string `aliases:"dir" placeholder:"DIR" help:"Data directory of the running plumbline up. Default: ./plumbline-data if one runs there, otherwise that of the only one that this user runs."`
+}
+
+// defaultData is the data directory of up if none is given.
+const defaultData = "./plumbline-data"
+
+// find returns the endpoints of the running up that the flags name.
+func (f *machineFlags) find(ctx context.Context) (*machine.Endpoints, error) {
+	if f.Data != "" {
+		return machine.Find(ctx, f.Data)
+	}
+	at, err := machine.Find(ctx, defaultData)
+	if !errors.Is(err, machine.ErrNotRunning) {
+		return at, err
+	}
+	state, noState := machine.StateDir()
+	if noState != nil {
+		return nil, err
+	}
+	other, anyErr := machine.FindAny(ctx, state)
+	if errors.Is(anyErr, machine.ErrNotRunning) {
+		return nil, err
+	}
+	return other, anyErr
+}
+
+// dataDir returns the data directory of the running up, or the one that up would take.
+func (f *machineFlags) dataDir(ctx context.Context) string {
+	if at, err := f.find(ctx); err == nil {
+		return at.DataDir
+	}
+	return cmp.Or(f.Data, defaultData)
 }
 
 // servers returns the endpoints of the running up, for a command that needs a broker and a
@@ -21,7 +53,7 @@ func (f *machineFlags) servers(ctx context.Context, natsURL, dsn string) (*machi
 	if natsURL != "" && dsn != "" {
 		return new(machine.Endpoints), nil
 	}
-	at, err := machine.Find(ctx, f.Data)
+	at, err := f.find(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w; or name broker and database with --nats-url and --clickhouse-dsn", err)
 	}
@@ -40,7 +72,7 @@ func (f *ingestFlags) publisher(ctx context.Context) (*client.Publisher, error) 
 	if f.URL != "" {
 		return &client.Publisher{URL: f.URL, Token: f.Token}, nil
 	}
-	at, err := machine.Find(ctx, f.Data)
+	at, err := f.find(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w; or name the address of an ingest with --url", err)
 	}
@@ -67,7 +99,7 @@ func (f *readerFlags) readLetters(ctx context.Context, do func(*store.Store) err
 func (f *readerFlags) readAs(ctx context.Context, credential func(*machine.Endpoints) string, do func(*store.Store) error) error {
 	dsn := f.ClickHouseDSN
 	if dsn == "" {
-		at, err := machine.Find(ctx, f.Data)
+		at, err := f.find(ctx)
 		if err != nil {
 			return fmt.Errorf("%w; or name a database with --clickhouse-dsn", err)
 		}

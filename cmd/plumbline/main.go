@@ -218,7 +218,7 @@ func exitCode(err error) int {
 		return int(ran)
 	case errors.Is(err, errInterrupted): // takes precedence over the read error that it caused
 		return exitBad
-	case errors.As(err, &usage), errors.Is(err, errNothing), errors.Is(err, config.ErrUsage), errors.Is(err, machine.ErrNotRunning):
+	case errors.As(err, &usage), errors.Is(err, errNothing), errors.Is(err, config.ErrUsage), errors.Is(err, machine.ErrNotRunning), errors.Is(err, machine.ErrSeveral):
 		return exitUsage
 	default:
 		return exitBad

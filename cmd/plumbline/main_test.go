@@ -51,6 +51,7 @@ func setUp(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("XDG_CACHE_HOME", cache)
+	env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state")) // each script finds its own machines only
 	if program, set := os.LookupEnv(engine.Variable); set {
 		env.Setenv(engine.Variable, program)
 	}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/plumbline/plumbline/client"
 	"github.com/plumbline/plumbline/client/mcprecorder"
-	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/keyfile"
 	"github.com/plumbline/plumbline/pipeline/transport"
 )
@@ -137,7 +136,7 @@ func (c *mcpCommand) ingest(ctx context.Context) *client.Publisher {
 	where := &client.Publisher{URL: c.URL, Token: c.Token}
 	if where.URL == "" {
 		where.URL = "http://127.0.0.1:8080"
-		if at, err := machine.Find(ctx, c.Data); err == nil {
+		if at, err := c.find(ctx); err == nil {
 			where.URL = at.IngestURL
 		}
 	}

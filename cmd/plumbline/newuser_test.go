@@ -96,7 +96,7 @@ func newVisitor(t *testing.T) *visitor {
 			t.Fatal(err)
 		}
 	}
-	v.env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "PLUMBLINE_SPOOL="+filepath.Join(v.dir, "spool"), "PYTHONDONTWRITEBYTECODE=1")
+	v.env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "PLUMBLINE_SPOOL="+filepath.Join(v.dir, "spool"), "XDG_STATE_HOME="+filepath.Join(v.dir, "state"), "PYTHONDONTWRITEBYTECODE=1")
 	return v
 }
 

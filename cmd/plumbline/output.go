@@ -16,6 +16,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/term"
 	"golang.org/x/time/rate"
 
 	"github.com/plumbline/plumbline/schema"
@@ -197,10 +198,19 @@ func newProgress(to *os.File, done string) *progress {
 	return p
 }
 
-// isTerminal reports whether a file is a terminal or another device of characters.
-func isTerminal(file *os.File) bool {
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+// isTerminal reports whether a reader or writer is a terminal.
+func isTerminal(of any) bool {
+	file, is := of.(*os.File)
+	if !is {
+		return false
+	}
+	conn, err := file.SyscallConn()
+	if err != nil {
+		return false
+	}
+	is = false
+	err = conn.Control(func(handle uintptr) { is = term.IsTerminal(int(handle)) })
+	return is && err == nil
 }
 
 func (p *progress) show(n int) {

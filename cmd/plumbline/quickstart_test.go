@@ -62,6 +62,9 @@ func reads(command string) bool {
 // run runs a command of the document and compares its output.
 func (v *visitor) run(t *testing.T, s step) {
 	t.Helper()
+	if query, is := strings.CutPrefix(s.command, "plumbline sql "); is { // the document shows what a terminal shows
+		s.command = "plumbline sql --format table " + query
+	}
 	if reads(s.command) {
 		v.await(t, s.command, func(out []byte) bool { return agrees(string(out), s.output) }, "want\n"+s.output)
 		return

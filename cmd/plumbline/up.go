@@ -94,13 +94,29 @@ func (c *upCommand) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return err
 	}
+	withdraw := announceMachine(con, m.Endpoints())
 	err = c.announce(con, m.Endpoints())
 	if err == nil {
 		err = m.Wait(ctx)
 	}
+	err = errors.Join(err, withdraw())
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.DrainBudget+stopGrace)
 	defer cancel()
 	return errors.Join(err, m.Stop(stopping))
+}
+
+// announceMachine notes in the user's state directory where this machine runs, so that commands find it from
+// every directory. Without such a directory they need --data.
+func announceMachine(con *console, at machine.Endpoints) (withdraw func() error) {
+	state, err := machine.StateDir()
+	if err == nil {
+		withdraw, err = machine.Announce(state, at)
+	}
+	if err != nil {
+		fmt.Fprintf(con.errs, "plumbline: commands in other directories need --data %s: %s\n", at.DataDir, errorText(err))
+		return func() error { return nil }
+	}
+	return withdraw
 }
 
 // config returns the configuration of the flags; machine.Start reports their faults with all others.
