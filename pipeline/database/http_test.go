@@ -111,6 +111,7 @@ func TestCancelledStatementEndsOnTheServer(t *testing.T) {
 	for user, dsn := range map[string]string{"reader": e.ReaderDSN(), "admin": e.AdminDSN()} {
 		h := openHTTP(t, dsn)
 		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
 		ended := make(chan error, 1)
 		go func() { ended <- h.Run(ctx, Statement{Text: text}, new(bytes.Buffer)) }()
 		for one[uint64](t, d, running) == 0 {
