@@ -53,7 +53,7 @@ func (p *sqlPrompt) run(ctx context.Context, con *console) error {
 	if err != nil {
 		fmt.Fprintln(con.errs, "plumbline: the history is not kept:", errorText(err))
 	}
-	fmt.Fprintln(con.out, `Type \? for help, \d for the tables.`)
+	fmt.Fprintln(con.errs, `Type \? for help, \d for the tables.`)
 	err = p.loop(ctx, con)
 	return errors.Join(err, p.saveHistory(history), p.editor.Close())
 }
@@ -72,7 +72,7 @@ func (p *sqlPrompt) loop(ctx context.Context, con *console) error {
 			typed = ""
 			continue
 		case errors.Is(err, io.EOF):
-			fmt.Fprintln(con.out)
+			fmt.Fprintln(con.errs)
 			return nil
 		case err != nil:
 			return fmt.Errorf("read from the terminal: %w", err)
@@ -99,7 +99,7 @@ func (p *sqlPrompt) loop(ctx context.Context, con *console) error {
 		}
 		if typed = rest; len(statements) == 0 && strings.EqualFold(rest, "help") {
 			typed = ""
-			fmt.Fprintln(con.out, promptHelp)
+			fmt.Fprintln(con.errs, promptHelp)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func (p *sqlPrompt) command(ctx context.Context, con *console, command string) b
 	case name == `\d`:
 		p.runOne(ctx, con, listColumns, map[string]string{"name": argument})
 	default:
-		fmt.Fprintln(con.out, promptHelp)
+		fmt.Fprintln(con.errs, promptHelp)
 	}
 	return true
 }
