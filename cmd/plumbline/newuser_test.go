@@ -63,7 +63,7 @@ func (v *visitor) followREADME(t *testing.T) {
 		t.Fatalf("README.md lacks the commands: %q", lines)
 	}
 	v.run(t, step{command: lines[0], output: "5 sent: 5 accepted, 0 duplicates, 0 refused\n…"})
-	v.run(t, step{command: lines[1], output: "trace_id …\n…\ntr-1018-5 …MISSED_ESCALATION …\n…"})
+	v.run(t, step{command: lines[1], output: "…trace_id…\n…tr-1018-5 …MISSED_ESCALATION …\n…"})
 }
 
 // visitor is a new user with a shell in a directory that looks like a clone.
