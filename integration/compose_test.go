@@ -163,7 +163,7 @@ func (s *site) runToEnd(c composition, name string, open map[string]string) {
 	s.t.Helper()
 	path, args, env := s.invocation(c, name, open)
 	cmd := exec.Command(path, args...)
-	cmd.Env = env
+	cmd.Env = append(env, "PATH="+filepath.Dir(program(s.t, "plumbline"))+":"+os.Getenv("PATH")) // in the image the programs are on the path
 	if output, err := cmd.CombinedOutput(); err != nil {
 		s.t.Fatalf("service %s: %v\n%s", name, err, output)
 	}

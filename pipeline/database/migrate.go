@@ -166,11 +166,16 @@ func (c Cluster) final(err error) error {
 	case answered && slices.Contains(codesNoKeeper, exception.Code):
 		return backoff.Permanent(fmt.Errorf("cluster %s: the servers have no Keeper: set <zookeeper> and <distributed_ddl> in every server's configuration, "+
 			"or run plumbline migrate --clickhouse-without-keeper for each server: %w", c.Name, err))
+	case answered && exception.Code == codeUnknownTable: // a concurrent run has replaced a view at this moment
+		return err
 	case answered && exception.Code == codeTimeout, err != nil && Classify(err) == Stop:
 		return backoff.Permanent(err)
 	}
 	return err
 }
+
+// codeUnknownTable is ClickHouse's error code for a table that does not exist, or no longer.
+const codeUnknownTable = 60
 
 // codesNoKeeper are ClickHouse's error codes if there is no Keeper: NO_ELEMENTS_IN_CONFIG,
 // NO_ZOOKEEPER and, from the embedded engine, QUERY_IS_PROHIBITED.
