@@ -157,8 +157,8 @@ func defaultSpool() (string, error) {
 }
 
 // RecordTrace records a trace that was built elsewhere, with its own session and number. It is
-// signed if the recorder has a key. The error is a *schema.Refusal for what is no trace of the
-// agent, which OnError is told as well.
+// signed if the recorder has a key. If the bytes are not a valid trace of
+// the agent, the error is a *schema.Refusal, and OnError is told of it, too.
 func (r *Recorder) RecordTrace(raw []byte) error {
 	defer r.recovered()
 	trace, err := schema.Admit(r.config.AgentID, raw)

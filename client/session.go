@@ -92,7 +92,8 @@ func (s *Session) NextNumber() uint64 {
 	return s.state.next
 }
 
-// Record records a decision and returns the id of its trace. What is no trace is told to OnError.
+// Record records a decision and returns the id of its trace. OnError is told of a decision that
+// makes no valid trace.
 func (s *Session) Record(d Decision) (traceID string) {
 	number := s.begin(&d)
 	s.recorder.record(s.state.id, number, &d)

@@ -62,7 +62,7 @@ func (a *Archive) Write(w io.Writer) (*Index, error) {
 	for i := range a.Bundles {
 		b := &a.Bundles[i]
 		out.bundle(b)
-		for _, f := range b.Beside {
+		for _, f := range b.SideFiles {
 			out.bytes(bundleFolder+b.Name+f.Suffix, f.Data)
 		}
 		if b.Page != nil && out.err == nil {

@@ -47,14 +47,14 @@ type Bundle struct {
 	InRange     bool         // false: it is there because another part of its session is in the range
 	Size        int64
 	Open        func() (io.ReadCloser, error)
-	Beside      []Beside // its time stamp and its proof of inclusion
+	SideFiles   []SideFile // its time stamp and its proof of inclusion
 
 	// Page, where set, returns a page about the bundle (package aivs/report) for people.
 	Page func() ([]byte, error)
 }
 
-// Beside is a file next to a bundle.
-type Beside struct {
+// SideFile is a file next to a bundle: it has the bundle's name and a suffix.
+type SideFile struct {
 	Suffix string
 	Data   []byte
 }
@@ -173,7 +173,7 @@ func entryOf(b *Bundle) Entry {
 		Intact: r.Intact, Conclusion: r.Conclusion(), Faults: r.Faults, Skipped: r.Skipped,
 		Signature: r.Signature, PublicKey: r.PublicKey, KeyExpected: r.KeyPinned, PreviousHash: r.PreviousBundleHash, Verdict: r.Verdict,
 	}
-	for _, f := range b.Beside {
+	for _, f := range b.SideFiles {
 		e.Beside = append(e.Beside, e.File+f.Suffix)
 	}
 	return e

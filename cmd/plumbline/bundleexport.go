@@ -135,7 +135,7 @@ func (c *bundleExportCommand) add(ctx context.Context, archive *export.Archive, 
 	trusted.anchors.Check(verified.report, filepath.Base(path), beside[anchor.TimestampSuffix], beside[anchor.ProofSuffix])
 	for _, suffix := range []string{anchor.TimestampSuffix, anchor.ProofSuffix} {
 		if beside[suffix] != nil {
-			item.Beside = append(item.Beside, export.Beside{Suffix: suffix, Data: beside[suffix]})
+			item.SideFiles = append(item.SideFiles, export.SideFile{Suffix: suffix, Data: beside[suffix]})
 		}
 	}
 	if c.Reports {

@@ -55,19 +55,21 @@ func TestFindingsAreEnteredIntoTheLedger(t *testing.T) {
 		rig.Publish(t, pipelinetest.Trace(fmt.Sprint("bad-", i), "a", "ac", "s", "2026-02-01T00:00:00Z", "pay"))
 		rig.Publish(t, pipelinetest.Trace(fmt.Sprint("good-", i), "a", "ac", "s", "2026-02-01T00:00:00Z", "search"))
 	}
-	for i := range 2 { // a second verifier finds nothing to add
+	rig.Publish(t, pipelinetest.Trace("of-another", "b", "ac", "s", "2026-02-01T00:00:00Z", "search")) // under the card of agent a
+	for i := range 2 {                                                                                 // a second verifier finds nothing to add
 		env := pipelinetest.Env(t, "verifier")
 		stage := startIn(t, rig, env)
-		pipelinetest.Await(t, "the findings in the ledger", func() bool { return len(listedAlerts(t, rig)) >= 4 })
+		pipelinetest.Await(t, "the findings in the ledger", func() bool { return len(listedAlerts(t, rig)) >= 5 })
 		stage.Stop(t)
 		for _, counter := range []struct {
 			name, label string
 			first       float64
 		}{
-			{"plumbline_verifier_verdicts_total", "deny", 3},
-			{"plumbline_verifier_verdicts_total", "", 6},
+			{"plumbline_verifier_verdicts_total", "deny", 4},
+			{"plumbline_verifier_verdicts_total", "", 7},
 			{"plumbline_verifier_violations_total", "FORBIDDEN_ACTION", 3},
 			{"plumbline_verifier_violations_total", "CRITICAL", 3},
+			{"plumbline_verifier_findings_total", "AGENT_MISMATCH", 1},
 		} {
 			if got := pipelinetest.Metric(t, env, counter.name, counter.label); i == 0 && got != counter.first {
 				t.Errorf("%s %s: %v, want %v", counter.name, counter.label, got, counter.first)
@@ -75,12 +77,12 @@ func TestFindingsAreEnteredIntoTheLedger(t *testing.T) {
 		}
 	}
 	listed := listedAlerts(t, rig)
-	for sequence, alert := range alertsOf(t, rig, 4) {
+	for sequence, alert := range alertsOf(t, rig, 5) {
 		if listed[sequence] != alert {
 			t.Errorf("the ledger lists %+v, want %+v", listed[sequence], alert)
 		}
 	}
-	if len(listed) != 4 {
-		t.Errorf("the ledger lists %d alerts, want 4", len(listed))
+	if len(listed) != 5 {
+		t.Errorf("the ledger lists %d alerts, want 5", len(listed))
 	}
 }
