@@ -108,9 +108,11 @@ func TestRefusedFiles(t *testing.T) {
 		"other case":             {0o600, []string{strings.Replace(good, "agents", "Agents", 1)}, "Agents"},
 		"a token, not its hash":  {0o600, []string{strings.Replace(good, Hash(token), token, 1)}, "64 hexadecimal digits"},
 		"no agents":              {0o600, []string{`{"name":"a","sha256":"` + Hash("x") + `","scopes":["traces:write"]}`}, "agents is empty"},
+		"no scopes":              {0o600, []string{`{"name":"a","sha256":"` + Hash("x") + `","agents":["*"]}`}, `token "a": scopes is empty: list what it permits`},
+		"no name":                {0o600, []string{`{"sha256":"` + Hash("x") + `"}`}, ":1: the entry has no name"},
 		"unknown scope":          {0o600, []string{strings.Replace(good, "traces:write", "all", 1)}, `unknown scope "all"`},
 		"one token, two entries": {0o600, []string{good, line("other", token)}, "same token"},
-		"one name, two entries":  {0o600, []string{good, line("shop", "x")}, "named shop"},
+		"one name, two entries":  {0o600, []string{good, line("shop", "x")}, `named "shop"`},
 		"two objects on a line":  {0o600, []string{good + good}, "want {name"},
 	}
 	for name, c := range cases {

@@ -112,25 +112,25 @@ func parse(text string) (*Entry, error) {
 func (e *Entry) validate() error {
 	switch {
 	case e.Name == "":
-		return errors.New("name is empty")
+		return errors.New("the entry has no name: add \"name\", which no other entry has")
 	case !readHash(&e.hash, e.SHA256):
-		return fmt.Errorf("%s: sha256 is not 64 hexadecimal digits", e.Name)
+		return fmt.Errorf("token %q: sha256 is not 64 hexadecimal digits: write the SHA-256 of the token, or let plumbline token new make both", e.Name)
 	case len(e.Agents) == 0:
-		return fmt.Errorf("%s: agents is empty; \"*\" means all agents", e.Name)
+		return fmt.Errorf("token %q: agents is empty: list the agents that it may speak for; \"*\" is all agents", e.Name)
 	case slices.Contains(e.Agents, ""):
-		return fmt.Errorf("%s: an agent is empty", e.Name)
+		return fmt.Errorf("token %q: agents contains an empty id: remove it", e.Name)
 	case len(e.Scopes) == 0:
-		return fmt.Errorf("%s: scopes is empty", e.Name)
+		return fmt.Errorf("token %q: scopes is empty: list what it permits, some of %v", e.Name, scopes)
 	}
 	for i := range e.Previous {
 		p := &e.Previous[i]
 		if !readHash(&p.hash, p.SHA256) || p.Expires.IsZero() {
-			return fmt.Errorf("%s: a previous token has no sha256 of 64 hexadecimal digits, or no expires", e.Name)
+			return fmt.Errorf("token %q: previous[%d] needs a sha256 of 64 hexadecimal digits and a time in expires", e.Name, i)
 		}
 	}
 	for _, scope := range e.Scopes {
 		if !slices.Contains(scopes, scope) {
-			return fmt.Errorf("%s: unknown scope %q, want one of %v", e.Name, scope, scopes)
+			return fmt.Errorf("token %q: unknown scope %q: want one of %v", e.Name, scope, scopes)
 		}
 	}
 	// Senders to an agent are separate from the agent's own runtime. A runtime that could sign
@@ -138,11 +138,11 @@ func (e *Entry) validate() error {
 	signs := slices.Contains(e.Scopes, MessagesWrite)
 	switch {
 	case signs && e.Source == "":
-		return fmt.Errorf("%s: scope %s needs a source: human, agent or system", e.Name, MessagesWrite)
+		return fmt.Errorf("token %q: scope %s needs a source: human, agent or system", e.Name, MessagesWrite)
 	case e.Source != "" && !e.Source.Valid():
-		return fmt.Errorf("%s: source is %q: want human, agent or system", e.Name, e.Source)
+		return fmt.Errorf("token %q: source is %q: want human, agent or system", e.Name, e.Source)
 	case signs && slices.Contains(e.Scopes, Runtime):
-		return fmt.Errorf("%s: scopes %s and %s on one token would let a runtime sign messages that its model wrote: use two entries", e.Name, MessagesWrite, Runtime)
+		return fmt.Errorf("token %q: scopes %s and %s on one token would let a runtime sign messages that its model wrote: use two entries", e.Name, MessagesWrite, Runtime)
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func unique(path string, lines []fileLine) error {
 			continue
 		}
 		if names[e.Name] {
-			return fmt.Errorf("token file %s: two entries are named %s", path, e.Name)
+			return fmt.Errorf("token file %s: two entries are named %q: rename or remove one of them", path, e.Name)
 		}
 		names[e.Name] = true
 		hashes := [][sha256.Size]byte{e.hash}
@@ -170,7 +170,7 @@ func unique(path string, lines []fileLine) error {
 		}
 		for _, hash := range hashes {
 			if other, twice := holders[hash]; twice {
-				return fmt.Errorf("token file %s: %s and %s have the same token", path, other, e.Name)
+				return fmt.Errorf("token file %s: %q and %q have the same token: remove one of them", path, other, e.Name)
 			}
 			holders[hash] = e.Name
 		}

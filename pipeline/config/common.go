@@ -37,11 +37,11 @@ func (f Fault) String() string { return f.Key + ": " + f.Message }
 
 // Common is the configuration that every service has.
 type Common struct {
-	Tenant      string        `help:"The tenant that this process works for; it stands in every row."`
-	LogLevel    string        `help:"Least level that is logged: debug, info, warn or error."`
-	LogFormat   string        `help:"Form of the log lines: json or text."`
-	AdminListen string        `help:"Address for /healthz, /readyz, /metrics and /v1/limitations; empty for none."`
-	DrainBudget time.Duration `help:"Time to finish the work in hand after the first SIGTERM."`
+	Tenant      string        `help:"The tenant that this process works for; every row names it."`
+	LogLevel    string        `help:"Lowest level that is logged: debug, info, warn or error."`
+	LogFormat   string        `help:"Format of the log: json or text."`
+	AdminListen string        `help:"Address for /healthz, /readyz, /metrics and /v1/limitations. Empty: none."`
+	DrainBudget time.Duration `help:"Time to finish the work in progress after the first SIGTERM."`
 
 	NATS NATS `embed:"" prefix:"nats-"`
 }
@@ -49,26 +49,26 @@ type Common struct {
 // NATS configures the connection to the broker. URL alone is enough for a broker on this machine.
 // At most one way to log in may be set.
 type NATS struct {
-	URL             string `name:"url" help:"Where the broker is: nats:// or tls://, several separated by commas." secret:"userinfo"`
+	URL             string `name:"url" help:"Address of the broker: nats://host:port or tls://host:port, several separated by commas." secret:"userinfo"`
 	CredentialsFile string `help:"Log in with this credentials file (JWT and seed)." type:"path"`
 	NKeySeedFile    string `name:"nkey-seed-file" help:"Log in with the nkey seed in this file." type:"path"`
 	User            string `help:"Log in as this user."`
 	Password        string `help:"Password of the user." secret:""`
 	Token           string `help:"Log in with this token." secret:""`
-	InboxPrefix     string `help:"Beginning of the subjects on which the broker's answers come, where it keeps users apart (docs/NATS.md); _INBOX without it."`
-	CAFile          string `name:"ca-file" help:"Certificate authority that the broker's certificate is checked against." type:"path"`
-	CertFile        string `help:"Client certificate for the broker." type:"path"`
-	KeyFile         string `help:"Key of the client certificate." type:"path"`
-	MonitorURL      string `name:"monitor-url" help:"The broker's monitoring pages, of each server of a cluster, separated by commas; without them its sync_interval cannot be checked." secret:"userinfo"`
-	Replicas        int    `help:"Replicas of each stream and bucket that is made."`
+	InboxPrefix     string `help:"Prefix of the subjects on which the broker's answers arrive, if the broker separates users (docs/NATS.md). Empty: _INBOX."`
+	CAFile          string `name:"ca-file" help:"Certificate authority (PEM) that the broker's certificate is checked against." type:"path"`
+	CertFile        string `help:"Client certificate (PEM) for the broker." type:"path"`
+	KeyFile         string `help:"Key (PEM) of the client certificate." type:"path"`
+	MonitorURL      string `name:"monitor-url" help:"Addresses of the broker's monitoring pages, one for each server of a cluster, separated by commas. Empty: the broker's sync_interval is not checked." secret:"userinfo"`
+	Replicas        int    `help:"Replicas of each stream and bucket that is created."`
 	AllowUnsafe     bool   `help:"Work with a broker whose settings can lose acknowledged traces (docs/GUARANTEES.md)."`
 }
 
 // ClickHouse configures the connection to the database. Commands that store or read rows embed
 // it: ClickHouse config.ClickHouse `embed:"" prefix:"clickhouse-"`.
 type ClickHouse struct {
-	DSN         string `name:"dsn" help:"The database, native protocol: clickhouse://user:password@host:9000/plumbline; for TLS 1.3 add ?secure=true&ca_file=FILE, and &cert_file=FILE&key_file=FILE where the server asks for a certificate." secret:"userinfo"`
-	Cluster     string `placeholder:"NAME" help:"The ClickHouse cluster that the tables are spread over, as its servers name it (docs/SCALING.md); empty for one server."`
+	DSN         string `name:"dsn" help:"Address of the database, native protocol: clickhouse://user:password@host:9000/plumbline. For TLS 1.3 add ?secure=true&ca_file=FILE, and &cert_file=FILE&key_file=FILE if the server requires a certificate." secret:"userinfo"`
+	Cluster     string `placeholder:"NAME" help:"ClickHouse cluster over which the tables are distributed, by the name that its servers use (docs/SCALING.md). Empty: one server."`
 	AllowUnsafe bool   `help:"Work with a database whose settings can lose acknowledged traces (docs/GUARANTEES.md)."`
 }
 

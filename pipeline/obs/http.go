@@ -122,7 +122,7 @@ func NewRegistry(version string) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name:        "plumbline_build_info",
-		Help:        "Always 1; the label names the version that runs.",
+		Help:        "Always 1; the label is the running version.",
 		ConstLabels: prometheus.Labels{"version": version},
 	})
 	build.Set(1)
