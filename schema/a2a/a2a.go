@@ -4,7 +4,8 @@
 //	alignment_card      the card itself, byte for byte
 //	alignment_card_url  the URL that serves the current card
 //
-// The Alignment Card refers back with extensions.a2a.agent_card_url.
+// The Alignment Card may name the agent card in extensions.a2a.agent_card_url; Plumbline does not
+// read that member.
 //
 // The package knows nothing else of A2A and changes no other byte of an agent card. A signed
 // agent card must be signed again after its block is written.
@@ -118,31 +119,6 @@ func Signed(agentCard []byte) (bool, error) {
 		return false, fmt.Errorf("is not an A2A agent card: %w", err)
 	}
 	return len(signatures) > 0, nil
-}
-
-// Remove returns the agent card without its alignment block.
-func Remove(agentCard []byte) ([]byte, error) {
-	rest, _, err := schema.CutMember(agentCard, Block)
-	if err != nil {
-		return nil, fmt.Errorf("read an agent card: %w", err)
-	}
-	return rest, nil
-}
-
-// AgentCardURL returns the URL of the A2A agent card that an Alignment Card names
-// (extensions.a2a.agent_card_url), or "" where it names none.
-func AgentCardURL(card *schema.Card) string {
-	raw, _ := card.Extensions.Get("a2a")
-	members, err := schema.DecodeMembers(raw)
-	if err != nil {
-		return "" // absent or null
-	}
-	var text string
-	quoted, _ := members.Get("agent_card_url")
-	if json.Unmarshal(quoted, &text) != nil {
-		return ""
-	}
-	return text
 }
 
 func put(agentCard []byte, name string, value []byte) ([]byte, error) {
