@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -76,6 +77,11 @@ func (c *checkCommand) Run(ctx context.Context, con *console) (err error) {
 func (c *checkCommand) open(ctx context.Context) (*reconcile.Site, error) {
 	if c.Cluster != "" && !schema.PlainName(c.Cluster) {
 		return nil, clusterName(c.Cluster)
+	}
+	// A default directory that is missing is reported as SKIPPED. One that was named is a typing
+	// error, and the check must not pass without it.
+	if info, err := os.Stat(c.Bundles); c.Bundles != "" && (err != nil || !info.IsDir()) {
+		return nil, fmt.Errorf("%w: --bundles: there is no directory %s: name the exporter's bundle directory", errNothing, c.Bundles)
 	}
 	at, err := c.servers(ctx, c.NATS.URL, c.ClickHouseDSN)
 	if err != nil {

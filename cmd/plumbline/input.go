@@ -200,6 +200,9 @@ func openAny(ctx context.Context, name string, stdin io.Reader) (io.ReadCloser, 
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNothing, err)
 	}
+	if info, err := file.Stat(); err == nil && info.IsDir() {
+		return nil, errors.Join(fmt.Errorf("%w: %s is a directory: name the files in it", errNothing, name), file.Close())
+	}
 	return struct {
 		io.Reader
 		io.Closer

@@ -45,7 +45,7 @@ type summary struct {
 	SessionsEnded   int `json:"sessions_ended"`
 }
 
-// refusal is a line or card that was refused, or a line that was stored with warnings.
+// refusal is a line or card that was refused, or that was stored with warnings.
 type refusal struct {
 	File    string         `json:"file"`
 	Line    int            `json:"line"` // of the traces; the position among the cards
@@ -153,7 +153,11 @@ func (s *sending) cards(ctx context.Context) error {
 			s.summary.CardsRefused++
 			return s.refuse(&refusal{File: o.File, Line: o.Number, CardID: cmp.Or(o.CardID, "card"), Status: client.Refused, Faults: o.Faults})
 		}
-		return nil
+		var warnings []schema.Warning
+		for _, hint := range o.Hints {
+			warnings = append(warnings, schema.Warning{Code: hint.Type, Pointer: hint.Pointer, Message: hint.Description})
+		}
+		return s.warn(&refusal{File: o.File, Line: o.Number, CardID: o.CardID, Status: o.Status, Faults: []schema.Fault{}, Warnings: warnings})
 	})
 }
 
@@ -223,16 +227,23 @@ func (s *sending) account(name string, l *line, o *client.Outcome) error {
 		}
 		s.sessions[[2]string{s.trace.AgentID, schema.SessionID(&s.trace)}] = true
 	}
-	if len(o.Warnings) == 0 {
-		return nil
+	if len(o.Warnings) > 0 {
+		s.summary.Warned++
 	}
-	s.summary.Warned++
-	if !s.JSON { // as text they are shown at the end
-		s.warned.add(nameOf(name), l.number, o.Warnings)
+	return s.warn(&refusal{File: nameOf(name), Line: l.number, TraceID: o.TraceID, Status: o.Status, Faults: []schema.Fault{}, Warnings: o.Warnings})
+}
+
+// warn prints the warnings of a line or card that was stored; as text they are shown at the end.
+func (s *sending) warn(r *refusal) error {
+	switch {
+	case len(r.Warnings) == 0:
+		return nil
+	case !s.JSON:
+		s.warned.add(r.File, r.Line, r.Warnings)
 		return nil
 	}
 	s.watch.clear()
-	return writeJSON(s.con.out, refusal{File: nameOf(name), Line: l.number, TraceID: o.TraceID, Status: o.Status, Faults: []schema.Fault{}, Warnings: o.Warnings})
+	return writeJSON(s.con.out, r)
 }
 
 // refuse prints a refusal.
