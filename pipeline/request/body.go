@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -108,6 +109,21 @@ func BodyProblem(err error) *problem.Problem {
 func tooLarge(limit int64) *problem.Problem {
 	return problem.New(http.StatusRequestEntityTooLarge, "too_large",
 		"the body is larger than %d bytes, as sent or unpacked: send traces in several requests; a document may not be larger", limit)
+}
+
+// lingerBytes is how much of the rest of a body that is too large is read and discarded.
+const lingerBytes = 256 << 20
+
+// linger reads the rest of a body that is too large, at the pace and within the time of a request.
+// Without it, a client that sends its whole body before it reads the answer (urllib of Python)
+// would find its connection reset. A client that asked with Expect: 100-continue reads first, and
+// with HTTP/2 an answer arrives before the body ends.
+func (rt *Router) linger(w http.ResponseWriter, r *http.Request, began time.Time) {
+	if r.ProtoMajor != 1 || r.ContentLength > lingerBytes || r.Header.Get("Expect") != "" {
+		return
+	}
+	rt.Pace.hold(w, r, rt.Timeout-time.Since(began))
+	_, _ = io.CopyN(io.Discard, r.Body, lingerBytes) // however it ends, the answer stays
 }
 
 // Document reads a whole body of at most limit bytes, of one of the media types.

@@ -97,6 +97,9 @@ func (rt *Router) add(route Route, handle Handler) {
 			code = rt.Failure(route.Pattern, err).Write(w)
 		}
 		rt.took.WithLabelValues(route.Pattern, strconv.Itoa(code)).Observe(time.Since(began).Seconds())
+		if code == http.StatusRequestEntityTooLarge {
+			rt.linger(w, r, began)
+		}
 	}))
 	rt.routes[len(rt.routes)-1].Scope = route.Scope
 }
