@@ -234,7 +234,9 @@ func within(t time.Time) time.Time {
 }
 
 // PriorTraces returns, for each stored id among traceIDs, the agents that have it, each with the
-// earliest event time.
+// earliest event time. The query has no range of time: a prior trace may have any age, and one that
+// is later than the trace that names it is a finding, not a missing trace. The index trace_bloom
+// limits what is read.
 func (r Reader) PriorTraces(ctx context.Context, traceIDs []string) ([]session.PriorTrace, error) {
 	if len(traceIDs) == 0 {
 		return nil, nil
