@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/aivs/aivstest"
 )
 
 func TestVectorsEnvelope(t *testing.T) {
@@ -43,7 +45,7 @@ func withFile(t *testing.T, bundle []byte, name string, change func([]byte) []by
 	t.Helper()
 	var b bytes.Buffer
 	a, found := newArchive(&b), false
-	for _, file := range entries(t, gunzipped(t, bundle)) {
+	for _, file := range entries(t, aivstest.Gunzip(t, bundle)) {
 		if file.Name == name {
 			found = true
 			if file.Data = change(file.Data); file.Data == nil {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/aivs/aivstest"
 )
 
 func TestBundleVerifies(t *testing.T) {
@@ -57,7 +59,7 @@ func TestBundleIsReproducible(t *testing.T) {
 }
 
 func TestBundleIsASCII(t *testing.T) {
-	content := gunzipped(t, build(t, sampleInput(3), testKey("k")).Bytes)
+	content := aivstest.Gunzip(t, build(t, sampleInput(3), testKey("k")).Bytes)
 	if i := bytes.IndexFunc(content, func(r rune) bool { return r > 0x7e }); i >= 0 {
 		t.Errorf("byte %#x at %d", content[i], i)
 	}

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/aivs/aivstest"
 )
 
 // vectorsAt is the directory of the bundles that we publish for other implementations. Its
@@ -74,7 +76,7 @@ func TestBundleVectors(t *testing.T) {
 		if want != isWant {
 			t.Errorf("got  %s\nwant %s\n%+v", isWant, want, r.Faults)
 		}
-		unpackInto(t, filepath.Join(place, fmt.Sprintf("%03d", i)), gunzipped(t, bundle))
+		unpackInto(t, filepath.Join(place, fmt.Sprintf("%03d", i)), aivstest.Gunzip(t, bundle))
 	}
 	without, with := judgeAll(t, place, len(vectors)), judgeAll(t, place, len(vectors), "--key", hex.EncodeToString(key))
 	for i, v := range vectors {
@@ -190,9 +192,9 @@ func vectorBundles(t *testing.T) map[string][]byte {
 		"ours-attestation-gone": without(attestationFile),
 		"ours-stray-file":       func(f []Member) []Member { return append(f, Member{Name: "notes.txt", Data: []byte("x\n")}) },
 	} {
-		made[name] = former(t, tarOfFiles(t, edit(entries(t, gunzipped(t, good)))...))
+		made[name] = former(t, tarOfFiles(t, edit(entries(t, aivstest.Gunzip(t, good)))...))
 	}
-	again := former(t, gunzipped(t, good))
+	again := former(t, aivstest.Gunzip(t, good))
 	again[4] = 1 // the time in the gzip header
 	made["ours-compressed-again"] = again
 	return made

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/aivs/aivstest"
 )
 
 // sayFaults requires that the faults of a report, each as "where: message", begin with the wanted
@@ -82,12 +84,12 @@ func TestFaultsOfOurOwnBundles(t *testing.T) {
 		"no last line end": {relogged(t, func(l []string) []string { return l }, ""), []string{"row 4: " + saysNotOurs}},
 		"other headers":    {withMode(t, whole, 0o600), []string{repacked + "its entries, their order or their headers"}},
 	} {
-		report := judge(t, gzipped(t, c.content), Options{})
+		report := judge(t, aivstest.Gzip(t, c.content), Options{})
 		report.Faults = slices.DeleteFunc(report.Faults, func(f Fault) bool { return f.Where == attestationFile })
 		sayFaults(t, name, report, c.want...)
 	}
 	invalid := edit(inFile(signatureName, "signature:A", "signature:B"), inFile(signatureName, "signature:", "signature:A"))
-	if report := judge(t, gzipped(t, invalid), Options{}); report.Signature != SignatureInvalid || len(report.Faults) != 1 || report.Faults[0].Where != signatureName {
+	if report := judge(t, aivstest.Gzip(t, invalid), Options{}); report.Signature != SignatureInvalid || len(report.Faults) != 1 || report.Faults[0].Where != signatureName {
 		t.Errorf("want an invalid signature as the only fault: %+v", report.Faults)
 	}
 }
@@ -158,8 +160,8 @@ func withMode(t *testing.T, content []byte, mode int64) []byte {
 func TestFaultsOfUnsignedBundles(t *testing.T) {
 	in := sampleInput(2)
 	in.PreviousBundleSHA256, in.Members = "", nil
-	files := entries(t, gunzipped(t, build(t, in, nil).Bytes))
-	report := judge(t, gzipped(t, tarOfFiles(t, files...)), Options{})
+	files := entries(t, aivstest.Gunzip(t, build(t, in, nil).Bytes))
+	report := judge(t, aivstest.Gzip(t, tarOfFiles(t, files...)), Options{})
 	sayFaults(t, "as it is", report)
 	if !slices.Contains(report.Skipped, saysNoTraces) {
 		t.Errorf("skipped %q", report.Skipped)
@@ -174,7 +176,7 @@ func TestFaultsOfUnsignedBundles(t *testing.T) {
 			[]string{"previous_bundle_hash.txt: changed", "previous_bundle_hash.txt: not a file of this bundle"}},
 	} {
 		edited := c.edit(slices.Clone(files))
-		sayFaults(t, name, judge(t, gzipped(t, tarOfFiles(t, edited...)), Options{}), c.want...)
+		sayFaults(t, name, judge(t, aivstest.Gzip(t, tarOfFiles(t, edited...)), Options{}), c.want...)
 	}
 }
 
@@ -187,7 +189,7 @@ func TestMoreTracesThanRows(t *testing.T) {
 
 // The gzip layer may be a little longer than the archive, as it is for incompressible data.
 func TestLongestGzipLayer(t *testing.T) {
-	content := gunzipped(t, build(t, sampleInput(2), testKey("k")).Bytes)
+	content := aivstest.Gunzip(t, build(t, sampleInput(2), testKey("k")).Bytes)
 	most := int64(len(content)) + int64(len(content))>>12 + 1024
 	for size, want := range map[int64][]string{most: nil, most + 1: {"archive: compressed again after it was made: "}} {
 		v := newVerification(Options{})
@@ -236,7 +238,7 @@ func TestFaultsOfForeignBundles(t *testing.T) {
 		"no key":                  {foreign(keyFile, "", "# No signing key configured\n"), []string{"public_key.pem: there is a signature but no key"}},
 		"no digest":               {foreign(previousFile, "", digest[1:]), []string{"previous_bundle_hash.txt: not a SHA-256"}},
 	} {
-		report := judge(t, gzipped(t, c.content), Options{})
+		report := judge(t, aivstest.Gzip(t, c.content), Options{})
 		sayFaults(t, name, report, c.want...)
 		if named := report.PreviousBundleHash != ""; named != (name == "a predecessor") || named && report.PreviousBundleHash != digest {
 			t.Errorf("%s: predecessor %q", name, report.PreviousBundleHash)
@@ -245,7 +247,7 @@ func TestFaultsOfForeignBundles(t *testing.T) {
 	files := foreignFiles(key) // a session without actions
 	files[logFile], files[manifestFile] = "", `{"session_id":"sess","action_count":0,"chain_hash":"`+NewChain().Hash()+`"}`
 	files[signatureName] = string(signatureFile(key, NewChain().Hash()))
-	report := judge(t, gzipped(t, tarOfFiles(t, membersOf(files)...)), Options{})
+	report := judge(t, aivstest.Gzip(t, tarOfFiles(t, membersOf(files)...)), Options{})
 	if sayFaults(t, "no rows", report); report.SessionID != "sess" {
 		t.Errorf("session %q", report.SessionID)
 	}

@@ -2,12 +2,10 @@ package aivs
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -66,37 +64,6 @@ func judge(t testing.TB, bundle []byte, options Options) *Report {
 		t.Fatal(err)
 	}
 	return report
-}
-
-// gunzipped returns the uncompressed content.
-func gunzipped(t testing.TB, data []byte) []byte {
-	t.Helper()
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
-}
-
-// gzipped wraps content in gzip without compressing it, which is fast.
-func gzipped(t testing.TB, content []byte) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	z, err := gzip.NewWriterLevel(&b, gzip.NoCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := z.Write(content); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
 }
 
 // shared returns a path in the vectors' directory, or skips the test.

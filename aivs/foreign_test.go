@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/aivs/aivstest"
 	"github.com/plumbline/plumbline/aivs/pyjson"
 )
 
@@ -123,7 +124,7 @@ func TestForeignBundles(t *testing.T) {
 		members := membersOf(files)
 		slices.Reverse(members)
 		content := tarOfFiles(t, members...)
-		report := judge(t, gzipped(t, content), Options{})
+		report := judge(t, aivstest.Gzip(t, content), Options{})
 		if report.Intact != (c.where == "") {
 			t.Errorf("%s: %+v", name, report)
 		} else if fault := fmt.Sprint(report.Faults); !strings.Contains(fault, c.where) {

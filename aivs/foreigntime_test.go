@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/plumbline/plumbline/aivs/aivstest"
 )
 
 // The time that decides whether a key was valid is parsed in every form of RFC 3339.
@@ -17,7 +19,7 @@ func TestTimesOfForeignManifests(t *testing.T) {
 		files := foreignFiles(key)
 		files[manifestFile] = strings.Replace(files[manifestFile], `{`, `{"exported_at":"`+text+`",`, 1)
 		asked := ""
-		report := judge(t, gzipped(t, tarOfFiles(t, membersOf(files)...)), Options{Signer: func(_ ed25519.PublicKey, at time.Time) error {
+		report := judge(t, aivstest.Gzip(t, tarOfFiles(t, membersOf(files)...)), Options{Signer: func(_ ed25519.PublicKey, at time.Time) error {
 			asked = at.Format(time.RFC3339)
 			return nil
 		}})

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/plumbline/plumbline/aivs/aivstest"
 )
 
 // forgeries lists what somebody with a key can do to one row before chaining all following rows
@@ -91,7 +93,7 @@ func TestForgedLogsAreRefused(t *testing.T) {
 				name := fmt.Sprintf("%t %d %s", own, at, forgery)
 				names = append(names, name)
 				content := forged(t, own, forgery, at)
-				report := judge(t, gzipped(t, content), Options{})
+				report := judge(t, aivstest.Gzip(t, content), Options{})
 				if report.Intact != (at == 0) {
 					t.Errorf("%s: %+v", name, report)
 				} else if !report.Intact && !namesRow(report.Faults[0].Where, at) {
@@ -182,7 +184,7 @@ func TestResignedLogsAreRefused(t *testing.T) {
 		if got := fmt.Sprint(check.fault); (check.fault == nil) != (c.want == "") || c.want != "" && !strings.HasPrefix(check.fault.Where+": "+check.fault.Message, c.want) {
 			t.Errorf("%s: the log check reports %s", name, got)
 		}
-		if report := judge(t, gzipped(t, content), Options{}); report.Intact != (c.want == "") {
+		if report := judge(t, aivstest.Gzip(t, content), Options{}); report.Intact != (c.want == "") {
 			t.Errorf("%s: %+v", name, report)
 		}
 		unpackInto(t, filepath.Join(place, name), content)
@@ -239,7 +241,7 @@ func TestNewerDialectIsNamed(t *testing.T) {
 			r.ToolName = openFamily + "2"
 		}
 	})
-	if report := judge(t, gzipped(t, content), Options{}); report.Intact || report.Dialect != DialectNewer {
+	if report := judge(t, aivstest.Gzip(t, content), Options{}); report.Intact || report.Dialect != DialectNewer {
 		t.Errorf("%+v", report)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/aivs/aivstest"
 )
 
 // generatorRow is one row as the draft's own generator hashes it.
@@ -111,7 +113,7 @@ func TestGeneratorDialects(t *testing.T) {
 		c := cases[name]
 		content := generatorBundle(t, c.manifest, c.rows...)
 		unpackInto(t, filepath.Join(place, name), content)
-		report := judge(t, gzipped(t, content), Options{})
+		report := judge(t, aivstest.Gzip(t, content), Options{})
 		if !report.Intact || report.Dialect != c.dialect || !strings.Contains(strings.Join(report.Skipped, "\n"), c.skips) {
 			t.Errorf("%s: %+v", name, report)
 		}
@@ -148,7 +150,7 @@ func TestGeneratorDialectsObeyTheirRules(t *testing.T) {
 	for _, name := range names {
 		c := cases[name]
 		unpackInto(t, filepath.Join(place, name), c.content)
-		report := judge(t, gzipped(t, c.content), Options{})
+		report := judge(t, aivstest.Gzip(t, c.content), Options{})
 		if report.Intact || len(report.Faults) != 1 || report.Faults[0].Where != c.where || !strings.Contains(report.Faults[0].Message, c.want) {
 			t.Errorf("%s: %+v", name, report.Faults)
 		}

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/plumbline/plumbline/aivs/aivstest"
 )
 
 var exhaustive = flag.Bool("exhaustive", false, "flip every byte of a bundle, not only some")
@@ -23,9 +25,9 @@ var exhaustive = flag.Bool("exhaustive", false, "flip every byte of a bundle, no
 // covers.
 func TestFlippingAnyByteIsRefused(t *testing.T) {
 	key := testKey("k")
-	content := gunzipped(t, build(t, sampleInput(2), key).Bytes)
+	content := aivstest.Gunzip(t, build(t, sampleInput(2), key).Bytes)
 	options := Options{Keys: []ed25519.PublicKey{publicOf(key)}}
-	if report := judge(t, gzipped(t, content), options); !report.Intact {
+	if report := judge(t, aivstest.Gzip(t, content), options); !report.Intact {
 		t.Fatalf("%+v", report)
 	}
 	script := bytes.Index(content, verifier)
@@ -120,7 +122,7 @@ func TestHostileArchives(t *testing.T) {
 	}
 	for name, c := range cases {
 		options := Options{limits: limits{bytes: 4 << 20, members: 2, line: 2 << 20}}
-		report := judge(t, gzipped(t, c.content), options)
+		report := judge(t, aivstest.Gzip(t, c.content), options)
 		if report.Intact || len(report.Faults) != 1 || !strings.Contains(report.Faults[0].Message, c.want) {
 			t.Errorf("%s: %+v", name, report.Faults)
 		}
@@ -219,7 +221,7 @@ func TestOtherTarWritersAreAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Write(make([]byte, 10240-b.Len()%10240))
-	if report := judge(t, gzipped(t, b.Bytes()), Options{}); !report.Intact || report.Dialect != DialectDraft {
+	if report := judge(t, aivstest.Gzip(t, b.Bytes()), Options{}); !report.Intact || report.Dialect != DialectDraft {
 		t.Errorf("%+v", report)
 	}
 }
@@ -238,7 +240,7 @@ func TestNineFieldDialectIsNamed(t *testing.T) {
 // time, name or further fields, one member, and no empty blocks.
 func TestGzipLayerIsCanonical(t *testing.T) {
 	whole := build(t, sampleInput(1), testKey("k")).Bytes
-	content := gunzipped(t, whole)
+	content := aivstest.Gunzip(t, whole)
 	header := func(edit func(*gzip.Header)) []byte {
 		var b bytes.Buffer
 		z := gzip.NewWriter(&b)
@@ -278,7 +280,7 @@ func TestGzipLayerIsCanonical(t *testing.T) {
 		"a comment":         {header(func(h *gzip.Header) { h.Comment = "x" }), again},
 		"the former header": {append([]byte(formerGzipHeader), whole[10:]...), again},
 		"empty blocks":      {blocks.Bytes(), again},
-		"two members":       {append(bytes.Clone(whole), gzipped(t, nil)...), "follows the end"},
+		"two members":       {append(bytes.Clone(whole), aivstest.Gzip(t, nil)...), "follows the end"},
 	} {
 		report := judge(t, c.bundle, Options{})
 		if report.Intact != (c.want == "") || c.want != "" && !strings.Contains(report.Faults[0].Message, c.want) {
@@ -289,7 +291,7 @@ func TestGzipLayerIsCanonical(t *testing.T) {
 		}
 	}
 	// The gzip layer of another generator is not restricted.
-	theirs := gzipped(t, tarOfFiles(t, membersOf(foreignFiles(testKey("k")))...))
+	theirs := aivstest.Gzip(t, tarOfFiles(t, membersOf(foreignFiles(testKey("k")))...))
 	theirs[9] = 3
 	if report := judge(t, theirs, Options{}); !report.Intact {
 		t.Errorf("another generator's: %+v", report.Faults)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/plumbline/plumbline/aivs/aivstest"
 )
 
 // tracedRow is a row with its trace.
@@ -219,7 +221,7 @@ func TestWhatIsComparedWithTraces(t *testing.T) {
 	changed := lastChanged(t, in)
 	named, sealed := []string{differing(1, "error")}[:1:1], []string{"rows 1-3: an input, output or error was changed after row 4 sealed them"}
 	edited := func(edit func([]Member) []Member) []byte {
-		return gzipped(t, tarOfFiles(t, edit(entries(t, gunzipped(t, changed)))...))
+		return aivstest.Gzip(t, tarOfFiles(t, edit(entries(t, aivstest.Gunzip(t, changed)))...))
 	}
 	backwards := func(files []Member) []Member { slices.Reverse(files); return files }
 	traces := func(data []byte) []byte {
@@ -349,7 +351,7 @@ func TestRowsFindTheirLines(t *testing.T) {
 func TestRowsOfALongLogAreNotNamed(t *testing.T) {
 	changed := lastChanged(t, tracedInput([]tracedRow{{"{}", Row{ActionType: ActionToolCall, ToolName: "a.b", InputsJSON: "{}", OutputsJSON: "{}"}}}))
 	var lengths []int64 // up to each row, without line ends
-	for _, file := range entries(t, gunzipped(t, changed)) {
+	for _, file := range entries(t, aivstest.Gunzip(t, changed)) {
 		if file.Name == logFile {
 			length := int64(0)
 			for line := range bytes.Lines(file.Data) {

@@ -17,6 +17,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/plumbline/plumbline/aivs/aivstest"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -24,7 +25,7 @@ import (
 func unpack(t testing.TB, bundle []byte) string {
 	t.Helper()
 	directory := t.TempDir()
-	unpackInto(t, directory, gunzipped(t, bundle))
+	unpackInto(t, directory, aivstest.Gunzip(t, bundle))
 	return filepath.Join(directory, "session_proof")
 }
 
@@ -216,7 +217,7 @@ func TestGoAndPythonAgree(t *testing.T) {
 		if rapid.Bool().Draw(r, "foreign") {
 			content = randomForeign(t, r)
 		} else {
-			content = gunzipped(t, build(t, randomInput(r), randomKey(r)).Bytes)
+			content = aivstest.Gunzip(t, build(t, randomInput(r), randomKey(r)).Bytes)
 		}
 		if rapid.IntRange(0, 3).Draw(r, "damaged") > 0 {
 			content = damage(t, r, content)
@@ -227,7 +228,7 @@ func TestGoAndPythonAgree(t *testing.T) {
 	for seed := range *differential {
 		content := bundles.Example(seed)
 		unpackInto(t, filepath.Join(root, fmt.Sprintf("%05d", seed)), content)
-		verdicts = append(verdicts, judge(t, gzipped(t, content), Options{}))
+		verdicts = append(verdicts, judge(t, aivstest.Gzip(t, content), Options{}))
 	}
 	whole := 0
 	for i, line := range judgeAll(t, root, len(verdicts)) {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/plumbline/plumbline/aivs/aivstest"
 )
 
 // becomes replaces a file by something else.
@@ -79,7 +81,7 @@ func TestPythonNeverCrashes(t *testing.T) {
 		"attestation of lists":     {holds(attestationFile, `{"payload": "", "payloadType": "application/vnd.in-toto+json", "signatures": [[], 1, null, {"sig": []}]}`), "attestation.dsse.json: no signature in it"},
 	}
 	root, names := t.TempDir(), slices.Sorted(maps.Keys(cases))
-	content := gunzipped(t, build(t, sampleInput(3), testKey("k")).Bytes)
+	content := aivstest.Gunzip(t, build(t, sampleInput(3), testKey("k")).Bytes)
 	for _, name := range names {
 		unpackInto(t, filepath.Join(root, name), content)
 		if err := cases[name].spoil(filepath.Join(root, name, "session_proof")); err != nil {

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/aivs/aivstest"
 )
 
 // reforged returns a bundle of our own dialect that somebody with a key made and signed again,
@@ -139,7 +141,7 @@ func TestReforgedBundles(t *testing.T) {
 	place := t.TempDir()
 	for i, c := range cases {
 		content := reforged(t, c.old, c.replacement, c.spoil)
-		if report := judge(t, gzipped(t, content), Options{}); report.Intact != c.passes {
+		if report := judge(t, aivstest.Gzip(t, content), Options{}); report.Intact != c.passes {
 			t.Errorf("case %d, %s: %+v", i, c.replacement, report.Faults)
 		}
 		unpackInto(t, filepath.Join(place, fmt.Sprintf("%03d", i)), content)

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/plumbline/plumbline/aivs/aivstest"
 )
 
 // says.go and class Says of verify.py have the same sentences under the same names.
@@ -119,7 +121,7 @@ func sayTheSame(t testing.TB, directory, output string, arguments []string) {
 			options.Keys = append(options.Keys, ed25519.PublicKey(key))
 		}
 	}
-	report := judge(t, gzipped(t, content), options)
+	report := judge(t, aivstest.Gzip(t, content), options)
 	report.Faults = slices.DeleteFunc(report.Faults, func(f Fault) bool { // what packing the files again brings in
 		return f.Where == archivePlace && strings.Contains(f.Message, " after it was made: ")
 	})

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/aivs/aivstest"
 )
 
 // unchecked returns a bundle that the builder makes without checking its input.
@@ -21,7 +23,7 @@ func unchecked(t *testing.T, spoil func(*Input)) []byte {
 	if _, err := write(&content, in, testKey("k")); err != nil {
 		t.Fatal(err)
 	}
-	return gunzipped(t, content.Bytes())
+	return aivstest.Gunzip(t, content.Bytes())
 }
 
 // resigned returns an archive of our own dialect whose files were edited, with a new attestation.
@@ -126,7 +128,7 @@ func TestTwoVerifiersOneAnswer(t *testing.T) {
 	place, names := t.TempDir(), slices.Sorted(maps.Keys(cases))
 	for _, name := range names {
 		c := cases[name]
-		report := judge(t, gzipped(t, c.content), Options{})
+		report := judge(t, aivstest.Gzip(t, c.content), Options{})
 		if name == "predecessor elsewhere" {
 			if report.Intact || report.Faults[0].Where != archivePlace {
 				t.Errorf("%s: %+v", name, report.Faults)
@@ -171,7 +173,7 @@ func TestKeysOfSmallOrderAreRefused(t *testing.T) {
 		lines := strings.SplitAfter(files[signatureName], "\n")
 		files[signatureName] = lines[0] + "signature:" + forgedSignature + "\n"
 		content := tarOfFiles(t, membersOf(files)...)
-		report := judge(t, gzipped(t, content), Options{})
+		report := judge(t, aivstest.Gzip(t, content), Options{})
 		if report.Intact || report.Faults[0].Where != keyFile || !strings.Contains(report.Faults[0].Message, "small order") {
 			t.Errorf("%s: %+v", key, report.Faults)
 		}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/aivs/aivstest"
 )
 
 // An entry must be a plain file below session_proof, or a directory, with a safe name.
@@ -42,13 +44,13 @@ func TestSafeNames(t *testing.T) {
 // An archive may have as many bytes as allowed, and may exceed the ratio only up to a size. An
 // archive of our own dialect states its size.
 func TestBoundsOfTheArchive(t *testing.T) {
-	own := gunzipped(t, build(t, sampleInput(1), testKey("k")).Bytes)
+	own := aivstest.Gunzip(t, build(t, sampleInput(1), testKey("k")).Bytes)
 	for bytesAllowed, want := range map[int64][]string{int64(len(own)): nil, int64(len(own)) - 1: {"archive: more than"}} {
-		sayFaults(t, "bytes", judge(t, gzipped(t, own), Options{limits: limits{bytes: bytesAllowed}}), want...)
+		sayFaults(t, "bytes", judge(t, aivstest.Gzip(t, own), Options{limits: limits{bytes: bytesAllowed}}), want...)
 	}
 	big := tarOf(t, tar.Header{Name: root + "x", Typeflag: tar.TypeReg, Size: 4096})
 	for bytesAllowed, want := range map[int64]string{4096: "archive: more than 4096 bytes uncompressed", 4095: `archive: "x": 4096 bytes, more than 4095`} {
-		sayFaults(t, "entry", judge(t, gzipped(t, big), Options{limits: limits{bytes: bytesAllowed}}), want)
+		sayFaults(t, "entry", judge(t, aivstest.Gzip(t, big), Options{limits: limits{bytes: bytesAllowed}}), want)
 	}
 	const ratio = 250
 	for _, c := range []struct {
@@ -75,15 +77,15 @@ func TestBoundsOfSmallFiles(t *testing.T) {
 	manifest := func(size int) []byte {
 		files := foreignFiles(key)
 		files[manifestFile] += strings.Repeat(" ", size-len(files[manifestFile]))
-		return gzipped(t, tarOfFiles(t, membersOf(files)...))
+		return aivstest.Gzip(t, tarOfFiles(t, membersOf(files)...))
 	}
 	sayFaults(t, "longest manifest", judge(t, manifest(most), Options{}))
 	sayFaults(t, "longer manifest", judge(t, manifest(most+1), Options{}), "manifest.json: more than 262144 bytes")
 	attested := foreignFiles(key)
 	attested[attestationFile] = envelopeOf(key, attested, `{"_type":"`+statementType+`","subject":[%s]}`, strings.TrimSpace) + strings.Repeat(" ", most)
-	sayFaults(t, "long attestation", judge(t, gzipped(t, tarOfFiles(t, membersOf(attested)...)), Options{}))
+	sayFaults(t, "long attestation", judge(t, aivstest.Gzip(t, tarOfFiles(t, membersOf(attested)...)), Options{}))
 	attested[signatureName] = "# Ed25519 signing not available\n"
-	sayFaults(t, "attestation of an unsigned bundle", judge(t, gzipped(t, tarOfFiles(t, membersOf(attested)...)), Options{}),
+	sayFaults(t, "attestation of an unsigned bundle", judge(t, aivstest.Gzip(t, tarOfFiles(t, membersOf(attested)...)), Options{}),
 		attestationFile+": the main signature is missing or wrong")
 	session := `{"verified":false,"recommended_action":"deny","traces":{"total":3,"violations":null,"findings":null},"finding_counts":null}`
 	for size, read := range map[int]bool{most: true, most + 1: false} {
@@ -94,13 +96,13 @@ func TestBoundsOfSmallFiles(t *testing.T) {
 		}
 	}
 	first := append([]Member{{Name: SessionMember, Data: []byte(session)}}, membersOf(foreignFiles(key))...)
-	sayFaults(t, "a verdict before the log", judge(t, gzipped(t, tarOfFiles(t, first...)), Options{}))
+	sayFaults(t, "a verdict before the log", judge(t, aivstest.Gzip(t, tarOfFiles(t, first...)), Options{}))
 }
 
 // Only the first of the data after the end of an archive is reported.
 func TestDataAfterTheArchive(t *testing.T) {
 	content := append(tarOfFiles(t, membersOf(foreignFiles(testKey("k")))...), 'x')
-	sayFaults(t, "twice", judge(t, append(gzipped(t, content), 'x'), Options{}), "archive: after its last entry: data that is not padding")
+	sayFaults(t, "twice", judge(t, append(aivstest.Gzip(t, content), 'x'), Options{}), "archive: after its last entry: data that is not padding")
 	if err := onlyZeros(io.MultiReader(strings.NewReader("\x00"), errorReader{})); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("%v", err)
 	}

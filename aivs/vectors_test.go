@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/aivs/aivstest"
 )
 
 func readShared(t *testing.T, elements ...string) []byte {
@@ -123,7 +125,7 @@ func TestVectorsTampered(t *testing.T) {
 		if report := judge(t, bundle, options); report.Intact != pinned {
 			t.Errorf("%s %s, with key: %+v", number, name, report)
 		}
-		unpackInto(t, filepath.Join(root, number), gunzipped(t, bundle))
+		unpackInto(t, filepath.Join(root, number), aivstest.Gunzip(t, bundle))
 	}
 	strict := judgeAll(t, root, len(table))
 	pinned := judgeAll(t, root, len(table), "--key", hex.EncodeToString(clean))

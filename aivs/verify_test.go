@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/plumbline/plumbline/aivs/aivstest"
 )
 
 // Limits that are set apply, and the others have their defaults.
@@ -61,7 +63,7 @@ func TestReportOfTheRecordedVerdict(t *testing.T) {
 		"unsigned":            {build(t, judged(session), nil).Bytes, true, false},
 		"no verdict":          {build(t, sampleInput(1), key).Bytes, false, true},
 		"not intact":          {withFile(t, signed, SessionMember, bytes.ToUpper), false, false},
-		"another generator's": {gzipped(t, tarOfFiles(t, membersOf(foreign)...)), false, true},
+		"another generator's": {aivstest.Gzip(t, tarOfFiles(t, membersOf(foreign)...)), false, true},
 	} {
 		if r := judge(t, c.bundle, Options{}); (r.Verdict != nil) != c.verdict || (len(r.Covered) > 0) != c.covered {
 			t.Errorf("%s: verdict %+v, covered %q, faults %+v", name, r.Verdict, r.Covered, r.Faults)
@@ -74,8 +76,8 @@ func TestReportOfTheRecordedVerdict(t *testing.T) {
 
 // A log with rows hashed over seven fields and rows hashed over nine is covered less.
 func TestMixedRowHashes(t *testing.T) {
-	mixed := judge(t, gzipped(t, generatorBundle(t, ofGenerator, generatorRow{1, "seven"}, generatorRow{2, "digests"})), Options{})
-	nine := judge(t, gzipped(t, generatorBundle(t, ofGenerator, generatorRow{1, "digests"}, generatorRow{2, "digests"})), Options{})
+	mixed := judge(t, aivstest.Gzip(t, generatorBundle(t, ofGenerator, generatorRow{1, "seven"}, generatorRow{2, "digests"})), Options{})
+	nine := judge(t, aivstest.Gzip(t, generatorBundle(t, ofGenerator, generatorRow{1, "digests"}, generatorRow{2, "digests"})), Options{})
 	const less = "inputs and outputs of the rows hashed over seven fields"
 	if !strings.Contains(strings.Join(mixed.Skipped, "\n"), less) || strings.Contains(strings.Join(nine.Skipped, "\n"), less) {
 		t.Errorf("mixed %q, nine %q", mixed.Skipped, nine.Skipped)
@@ -174,7 +176,7 @@ func TestOnlyChangedRowIsNamed(t *testing.T) {
 	chain.Link(&seal)
 	row.Error = "changed"
 	foreign[logFile] = string(row.AppendJSON(nil)) + "\n" + string(seal.AppendJSON(nil)) + "\n"
-	report := judge(t, gzipped(t, tarOfFiles(t, membersOf(foreign)...)), Options{})
+	report := judge(t, aivstest.Gzip(t, tarOfFiles(t, membersOf(foreign)...)), Options{})
 	if want := (Fault{"row 1", "an input, output or error was changed after row 2 sealed them", ""}); len(report.Faults) != 1 || report.Faults[0] != want {
 		t.Errorf("%+v", report.Faults)
 	}
@@ -192,7 +194,7 @@ func TestOpeningNeedsActionAndTool(t *testing.T) {
 		files[logFile] = string(first.AppendJSON(nil))
 		files[manifestFile] = `{"session_id":"sess-é","action_count":1,"chain_hash":"` + chain.Hash() + `"}`
 		files[signatureName] = string(signatureFile(testKey("k"), chain.Hash()))
-		bundle := gzipped(t, tarOfFiles(t, membersOf(files)...))
+		bundle := aivstest.Gzip(t, tarOfFiles(t, membersOf(files)...))
 		if report := judge(t, bundle, Options{}); !report.Intact || report.Dialect != DialectDraft {
 			t.Errorf("%s %s: %+v", first.ActionType, first.ToolName, report)
 		}
@@ -208,7 +210,7 @@ func TestReportSaysWhatIsNotChecked(t *testing.T) {
 	if !slices.Contains(own.Skipped, saysNoSignature) || own.PreviousBundleHash != hexSHA256([]byte("before")) {
 		t.Errorf("%+v", own)
 	}
-	foreign := judge(t, gzipped(t, tarOfFiles(t, membersOf(foreignFiles(testKey("k")))...)), Options{})
+	foreign := judge(t, aivstest.Gzip(t, tarOfFiles(t, membersOf(foreignFiles(testKey("k")))...)), Options{})
 	for _, want := range []string{
 		saysNoContents,
 		saysNoFiles,
@@ -233,7 +235,7 @@ func TestFaultsOfTheSignature(t *testing.T) {
 	} {
 		files := foreignFiles(testKey("k"))
 		files[signatureName] = c.edit(files[signatureName])
-		report := judge(t, gzipped(t, tarOfFiles(t, membersOf(files)...)), Options{})
+		report := judge(t, aivstest.Gzip(t, tarOfFiles(t, membersOf(files)...)), Options{})
 		if len(report.Faults) != 1 || report.Faults[0].Where != signatureName || !strings.HasPrefix(report.Faults[0].Message, c.want) {
 			t.Errorf("%s: %+v", name, report.Faults)
 		}
@@ -266,7 +268,7 @@ func TestSignerDecides(t *testing.T) {
 			t.Errorf("%+v", report.Faults)
 		}
 	}
-	undated := gzipped(t, tarOfFiles(t, membersOf(foreignFiles(key))...))
+	undated := aivstest.Gzip(t, tarOfFiles(t, membersOf(foreignFiles(key))...))
 	report := judge(t, undated, Options{Signer: func(ed25519.PublicKey, time.Time) error { return nil }})
 	if report.Intact || report.Faults[0].Where != manifestFile {
 		t.Errorf("a bundle without a time: %+v", report.Faults)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/aivs/aivstest"
 )
 
 // judged returns a session whose verdict is recorded in its bundle.
@@ -102,7 +104,7 @@ func TestWhatASignatureCovers(t *testing.T) {
 		"attested": {attestedForeign(key), "INTACT: this bundle is unchanged since it was signed.",
 			[]string{CoversRows, CoversInputs, CoversOutputs, CoversErrors, CoversFiles}},
 	} {
-		bundle := gzipped(t, tarOfFiles(t, membersOf(c.files)...))
+		bundle := aivstest.Gzip(t, tarOfFiles(t, membersOf(c.files)...))
 		if said := bothSay(t, bundle); !strings.HasPrefix(said, c.want) {
 			t.Errorf("%s: %s", name, said)
 		}

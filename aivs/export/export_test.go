@@ -3,7 +3,6 @@ package export_test
 import (
 	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,6 +20,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/aivstest"
 	"github.com/plumbline/plumbline/aivs/export"
 	"github.com/plumbline/plumbline/aivs/keyring"
 )
@@ -315,7 +315,7 @@ func TestHostileBundleInAnExport(t *testing.T) {
 		t.Fatal(err)
 	}
 	directory := unpacked(t, archive, nil)
-	if err := os.WriteFile(filepath.Join(directory, "bundles", "evil.tar.gz"), gzipped(t, hostile.Bytes()), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(directory, "bundles", "evil.tar.gz"), aivstest.Gzip(t, hostile.Bytes()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	passed, output := verifyAll(t, directory)
@@ -327,17 +327,4 @@ func TestHostileBundleInAnExport(t *testing.T) {
 	if err = errors.Join(err, json.Unmarshal(text, &index)); err != nil || !slices.Contains(slices.Collect(maps.Keys(index)), "missing_known") {
 		t.Error(err)
 	}
-}
-
-func gzipped(t testing.TB, content []byte) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	if _, err := z.Write(content); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
 }

@@ -2,7 +2,6 @@ package report_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
@@ -11,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"html"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/aivstest"
 	"github.com/plumbline/plumbline/aivs/report"
 )
 
@@ -234,8 +233,8 @@ func TestWriteBundle(t *testing.T) {
 // The page of a bundle that is not intact says so first, names the row, and shows nothing of the
 // contents.
 func TestPageOfAChangedBundle(t *testing.T) {
-	content := unzipped(t, shop(t).sealed(t, key()))
-	changed := zipped(t, bytes.Replace(content, []byte(`\"trace_id\":\"tr-2\"`), []byte(`\"trace_id\":\"tr-9\"`), 1))
+	content := aivstest.Gunzip(t, shop(t).sealed(t, key()))
+	changed := aivstest.Gzip(t, bytes.Replace(content, []byte(`\"trace_id\":\"tr-2\"`), []byte(`\"trace_id\":\"tr-9\"`), 1))
 	markup, text := page(t, changed, 0)
 	wants(t, text, "NOT INTACT: do not rely on this bundle.", "Verdict recorded inside: not read, since the bundle is not intact.",
 		"row 3 changed: its inputs_json is not that of its trace, line 2 of traces.jsonl", "The contents of the file are not shown", "The file says of itself that it is of session order-4711")
@@ -265,7 +264,7 @@ func TestHostileTextsAreHarmless(t *testing.T) {
 	s.verdict = `{"verified":false,"recommended_action":"deny","traces":{"total":1,"violations":{` + jsonText(t, hostile) + `:1},"findings":{}},"findings":[` + one + `],"finding_counts":{` + jsonText(t, hostile) + `:1},` +
 		`"verification_metadata":{"unchecked":[` + jsonText(t, hostile) + `]}}`
 	bundle := s.sealed(t, key())
-	for name, bundle := range map[string][]byte{"intact": bundle, "changed": zipped(t, bytes.Replace(unzipped(t, bundle), []byte(`"violations":[{`), []byte(`"violations":[{ `), 1))} {
+	for name, bundle := range map[string][]byte{"intact": bundle, "changed": aivstest.Gzip(t, bytes.Replace(aivstest.Gunzip(t, bundle), []byte(`"violations":[{`), []byte(`"violations":[{ `), 1))} {
 		markup, text := page(t, bundle, 0)
 		if name == "intact" {
 			wants(t, text, "alert(1)", "⟨U+202E⟩gnp.exe", "⟨U+001B⟩[2J")
@@ -430,30 +429,4 @@ func verifyPy(t testing.TB, files []string) []string {
 		t.Fatalf("%d bundles, %d outputs, %v\n%s", len(files), len(said)-1, err, out)
 	}
 	return said
-}
-
-func unzipped(t testing.TB, data []byte) []byte {
-	t.Helper()
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
-}
-
-func zipped(t testing.TB, content []byte) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	if _, err := z.Write(content); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
 }

@@ -17,11 +17,11 @@ type floor struct {
 }
 
 var (
-	judgement = []string{"schema/...", "aap/...", "aivs/...", "-aivs/anchor/anchortest", "message/...", "ledger/..."}
+	judgement = []string{"schema/...", "aap/...", "aivs/...", "-aivs/anchor/anchortest", "-aivs/aivstest", "message/...", "ledger/..."}
 	stages    = []string{"pipeline/ingest/...", "pipeline/verifier/...", "pipeline/drift/...", "pipeline/exporter/..."}
 	servers   = []string{"broker/...", "engine/...", "fleet/..."}
 	top       = []string{"machine/...", "cmd/...", "integration/..."}
-	forTests  = []string{"pipeline/pipelinetest/...", "broker/brokertest/...", "engine/enginetest/...", "aivs/anchor/anchortest",
+	forTests  = []string{"pipeline/pipelinetest/...", "broker/brokertest/...", "engine/enginetest/...", "aivs/anchor/anchortest", "aivs/aivstest",
 		"pipeline/transport/transporttest", "pipeline/durable/durabletest", "pipeline/destination/s3/s3test",
 		"clients/clientstest"}
 
@@ -36,7 +36,7 @@ var table = []floor{
 	// Judging and proof.
 	{of: list("schema/..."), only: list("schema/..."), why: "the definition of the data does not depend on its users"},
 	{of: list("aap/..."), only: list("aap/...", "schema/..."), why: "judgement: values in, values out"},
-	{of: list("aivs/...", "-aivs/anchor/anchortest"), only: list("aivs/...", "schema/..."), why: "proof: values in, values out"},
+	{of: list("aivs/...", "-aivs/anchor/anchortest", "-aivs/aivstest"), only: list("aivs/...", "schema/..."), why: "proof: values in, values out"},
 	{of: list("message/..."), only: list("message/...", "schema/..."), why: "judgement of messages: values in, values out"},
 	{of: list("ledger/..."), only: list("ledger/...", "schema/..."), why: "the chain: values in, values out"},
 	{of: judgement, pure: true, why: "judgement and proof depend on the values given, not on a file, connection or log"},

@@ -2,13 +2,12 @@ package seal
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/ed25519"
-	"io"
 	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/aivstest"
 	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/schema"
@@ -53,7 +52,7 @@ func TestNoSecretEntersABundle(t *testing.T) {
 		Traces:  []*store.StoredTrace{stored(t, secretive, verdict)},
 		Verdict: &schema.SessionVerdict{AgentID: "a", Findings: []schema.SessionFinding{{TraceID: `{"token":"hunter2"}`}}}}
 	bundle, in, contents := built(t, part, redact.NoRules)
-	content := unzipped(t, bundle.Bytes)
+	content := string(aivstest.Gunzip(t, bundle.Bytes))
 	for what, text := range map[string]string{"the secret": secret, "the digest of the trace": schema.DigestOf([]byte(secretive)).String()} {
 		if at := strings.Index(content, text); at >= 0 {
 			t.Errorf("%s is in the bundle: …%s…", what, content[max(0, at-200):at+50])
@@ -95,7 +94,7 @@ func TestOptionalRedactionsAreCountedSeparately(t *testing.T) {
 		if report, err = aivs.Verify(bytes.NewReader(bundle.Bytes), aivs.Options{}); err != nil {
 			t.Fatal(err)
 		}
-		return unzipped(t, bundle.Bytes), report
+		return string(aivstest.Gunzip(t, bundle.Bytes)), report
 	}
 	content, report := compose(redact.AllRules)
 	for what, text := range map[string]string{"the secret": secret, "its base64": "Imh1bnRlcjIi", "the digest of the trace": schema.DigestOf([]byte(optional)).String()} {
@@ -123,17 +122,4 @@ func stored(t *testing.T, raw string, verdict *schema.Verdict) *store.StoredTrac
 		AgentID: trace.AgentID, TraceID: trace.TraceID, Digest: trace.Digest, CardID: trace.CardID,
 		SessionID: schema.SessionID(trace), EventTime: trace.Timestamp, Raw: trace.Raw, Verdict: verdict,
 	}
-}
-
-func unzipped(t *testing.T, data []byte) string {
-	t.Helper()
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
 }

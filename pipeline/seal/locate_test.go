@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/aivstest"
 	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -71,7 +72,7 @@ func withRows(t *testing.T, bundle []byte, relinked bool, change func(*aivs.Row)
 // withFiles returns a bundle whose files were edited, in their order.
 func withFiles(t *testing.T, bundle []byte, edit func(name string, text []byte) []byte) []byte {
 	t.Helper()
-	in := tar.NewReader(strings.NewReader(unzipped(t, bundle)))
+	in := tar.NewReader(bytes.NewReader(aivstest.Gunzip(t, bundle)))
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed)
 	out := tar.NewWriter(zip)
@@ -341,7 +342,7 @@ func rowsNamed(r *aivs.Report) (n int) {
 func verifyPy(t *testing.T, bundle []byte) string {
 	t.Helper()
 	dir := t.TempDir()
-	in := tar.NewReader(strings.NewReader(unzipped(t, bundle)))
+	in := tar.NewReader(bytes.NewReader(aivstest.Gunzip(t, bundle)))
 	for {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
