@@ -56,8 +56,8 @@ const (
 
 // Recorder makes traces of an agent's decisions and delivers them in the background. Its methods
 // may be called from any goroutine. Only Flush, Close, RegisterCard and, with Durable, the
-// recording itself wait. A trace stays in the spool until ingest has answered for it; what a
-// process leaves there, the agent's next recorder delivers, whatever its language.
+// recording itself wait. A trace stays in the spool until ingest has answered for it. The agent's
+// next recorder, in any language, delivers what a process leaves there.
 type Recorder struct {
 	config    RecorderConfig
 	publisher *Publisher
@@ -158,7 +158,7 @@ func defaultSpool() (string, error) {
 
 // RecordTrace records a trace that was built elsewhere, with its own session and number. It is
 // signed if the recorder has a key. If the bytes are not a valid trace of
-// the agent, the error is a *schema.Refusal, and OnError is told of it, too.
+// the agent, the error is a *schema.Refusal, and OnError gets it, too.
 func (r *Recorder) RecordTrace(raw []byte) error {
 	defer r.recovered()
 	trace, err := schema.Admit(r.config.AgentID, raw)

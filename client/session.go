@@ -20,7 +20,7 @@ type Session struct {
 	open     bool // End sends no request
 }
 
-// sessionState is what a recorder knows of a session id. A session that is begun again goes on
+// sessionState is what a recorder knows of a session id. A session that is begun again continues
 // with it.
 type sessionState struct {
 	id string
@@ -92,8 +92,8 @@ func (s *Session) NextNumber() uint64 {
 	return s.state.next
 }
 
-// Record records a decision and returns the id of its trace. OnError is told of a decision that
-// makes no valid trace.
+// Record records a decision and returns the id of its trace. If the decision makes no valid trace,
+// OnError gets the faults.
 func (s *Session) Record(d Decision) (traceID string) {
 	number := s.begin(&d)
 	s.recorder.record(s.state.id, number, &d)

@@ -189,7 +189,7 @@ func (d *cardDecoder) amount() (amount float64, digits string) {
 		digits = string(d.span(before))
 	}
 	if len(digits) > MaxIDBytes {
-		d.fault("a number of %d bytes, at most %d are allowed", len(digits), MaxIDBytes)
+		d.fault("a number of %d bytes: at most %d are allowed", len(digits), MaxIDBytes)
 	}
 	return amount, digits
 }
@@ -211,7 +211,7 @@ func (d *cardDecoder) commitment(name string, required ...string) {
 func (d *cardDecoder) retention() {
 	days, ok := d.natural()
 	if ok && days > MaxRetentionDays {
-		d.fault("%d days, a card may commit to %d", days, MaxRetentionDays)
+		d.fault("%d days: a card may commit to at most %d", days, MaxRetentionDays)
 	}
 	d.card.Audit.RetentionDays = int(days)
 }

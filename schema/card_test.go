@@ -172,7 +172,7 @@ func TestDecodeCardRefuses(t *testing.T) {
 		{"trace format", goodCard, `"trace_format": "ap-trace-v1", `, ``, "/audit_commitment/trace_format: is missing (required)"},
 		{"retention negative", goodCard, `90`, `-1`, "/audit_commitment/retention_days: want an integer of at least 0"},
 		{"retention fraction", goodCard, `90`, `1.5`, "/audit_commitment/retention_days: want an integer of at least 0"},
-		{"retention long", goodCard, `90`, `40000`, "/audit_commitment/retention_days: 40000 days, a card may commit to 36500"},
+		{"retention long", goodCard, `90`, `40000`, "/audit_commitment/retention_days: 40000 days: a card may commit to at most 36500"},
 		{"endpoint", goodCard, `"query_endpoint"`, `"endpoint"`, "/audit_commitment/query_endpoint: is required of a card"},
 		{"storage", goodCard, `"remote"`, `"tape"`, "/audit_commitment/storage/type: "},
 		{"tamper evidence", goodCard, `"merkle"`, `"none"`, "/audit_commitment/tamper_evidence: "},

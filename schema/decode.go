@@ -212,7 +212,7 @@ func (r *reader) timestamp() time.Time {
 	case at.IsZero():
 		r.fault("%q is the zero time, which means absent", clip(text))
 	case at.Year() < 0 || at.Year() > 9999:
-		r.fault("%q is in UTC outside 0..9999", clip(text)) // RFC 3339 cannot write it
+		r.fault("%q: in UTC its year is outside 0..9999", clip(text)) // RFC 3339 cannot write it
 		return time.Time{}
 	}
 	return at

@@ -177,8 +177,8 @@ func TestAdmitReportsAFaultOnce(t *testing.T) {
 	for name, c := range map[string]struct{ raw, want string }{
 		"a time of another type":       {edit(t, `"2026-01-31T13:30:00.25+01:00"`, `7`), "invalid_trace: /timestamp: want a string, found a number"},
 		"a broken time":                {edit(t, `"2026-01-31T13:30:00.25+01:00"`, `"2026\x"`), "invalid_json: /timestamp: invalid escape sequence"},
-		"an answer before the era":     {edit(t, `2026-01-31T12:31:00Z`, `0000-01-01T00:00:00+01:00`), `invalid_trace: /escalation/principal_response/timestamp: "0000-01-01T00:00:00+01:00" is in UTC outside 0..9999`},
-		"an answer of the year 10,000": {edit(t, `2026-01-31T12:31:00Z`, `9999-12-31T23:59:59-01:00`), `invalid_trace: /escalation/principal_response/timestamp: "9999-12-31T23:59:59-01:00" is in UTC outside 0..9999`},
+		"an answer before the era":     {edit(t, `2026-01-31T12:31:00Z`, `0000-01-01T00:00:00+01:00`), `invalid_trace: /escalation/principal_response/timestamp: "0000-01-01T00:00:00+01:00": in UTC its year is outside 0..9999`},
+		"an answer of the year 10,000": {edit(t, `2026-01-31T12:31:00Z`, `9999-12-31T23:59:59-01:00`), `invalid_trace: /escalation/principal_response/timestamp: "9999-12-31T23:59:59-01:00": in UTC its year is outside 0..9999`},
 		"a boolean as a number":        {edit(t, `"required": true`, `"required": 1`), "invalid_trace: /escalation/required: want a boolean, found a number"},
 		"a turn as a text":             {edit(t, `"conversation_turn": 3`, `"conversation_turn": "3"`), "invalid_trace: /context/conversation_turn: want an integer, found a string"},
 		"no alternative": {edit(t, whole[strings.Index(whole, `{"option_id": "A"`):strings.Index(whole, `],

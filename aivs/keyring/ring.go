@@ -138,10 +138,10 @@ func (l *List) mayBecome(next *List) error {
 		return next.signedBy(added)
 	}
 	if next.find(before.Public()).NotAfter.IsZero() {
-		return fmt.Errorf("%s is followed by %s and has no end", before.describe(), added.KeyID)
+		return fmt.Errorf("%s is followed by %s and has no end (not_after)", before.describe(), added.KeyID)
 	}
 	if added.NotBefore.IsZero() {
-		return fmt.Errorf("%s follows another and has no beginning", added.describe())
+		return fmt.Errorf("%s follows another key and has no beginning (not_before)", added.describe())
 	}
 	return next.signedBy(before, added)
 }

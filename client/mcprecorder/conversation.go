@@ -1,4 +1,4 @@
-// Package mcprecorder stands between an MCP client and an MCP server and puts each tools/call on
+// Package mcprecorder runs between an MCP client and an MCP server, and puts each tools/call on
 // record: over stdio (Stdio runs the server as a child process), and over streamable HTTP (HTTP
 // is a proxy).
 //

@@ -35,7 +35,7 @@ type commands struct {
 	Demo      demoCommand       `cmd:"" help:"Run everything on a simulated fleet, and compare the findings with the planted faults."`
 	Send      sendCommand       `cmd:"" help:"Publish traces from files."`
 	Trace     traceCommands     `cmd:"" help:"Show traces, and convert recordings to traces."`
-	MCP       mcpCommand        `cmd:"" name:"mcp" help:"Put an MCP server's tool calls on record: stand between it and its client, over stdio or HTTP."`
+	MCP       mcpCommand        `cmd:"" name:"mcp" help:"Record the tool calls of an MCP server: run between it and its client, over stdio or HTTP."`
 	Card      cardCommands      `cmd:"" help:"Register, show, list, revoke and lint alignment cards."`
 	AAP       aapCommands       `cmd:"" name:"aap" help:"Judge offline."`
 	Bundle    bundleCommands    `cmd:"" help:"Verify, seal and show bundles."`

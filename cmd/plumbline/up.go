@@ -21,7 +21,7 @@ import (
 
 type upCommand struct {
 	Config      string `type:"path" placeholder:"FILE" help:"YAML file with settings: keys at the top, or in the section of a service (exporter: {seal_idle: 1h})."`
-	PrintConfig bool   `help:"Print the settings that are in force with the origin of each, secrets hidden, and exit."`
+	PrintConfig bool   `help:"Print the effective settings with the origin of each, secrets hidden, and exit."`
 
 	Data                string        `default:"./plumbline-data" placeholder:"DIR" help:"Directory for all data (${default})."`
 	Listen              string        `default:"127.0.0.1:8080" help:"Address for publishers; port 0: any free port."`

@@ -78,7 +78,7 @@ func (a *API) endSession(w http.ResponseWriter, r *http.Request, grant auth.Gran
 		case id.value == "":
 			faults = append(faults, schema.Fault{Pointer: id.pointer, Message: "is missing (required)"})
 		case len(id.value) > schema.MaxIDBytes:
-			faults = append(faults, schema.Fault{Pointer: id.pointer, Message: "is too long"})
+			faults = append(faults, schema.Fault{Pointer: id.pointer, Message: fmt.Sprintf("%d bytes: want at most %d", len(id.value), schema.MaxIDBytes)})
 		}
 	}
 	if faults != nil {

@@ -171,7 +171,7 @@ func TestSignedContentIsWhatCounts(t *testing.T) {
 	r := start(t)
 	good := keyed(t, "1", 1, 1)
 	changed := strings.Replace(good, `"search"`, `"search","pay"`, 1)
-	if answer := r.putCard("1", changed); answer.code != faulty || !strings.Contains(answer.text, "does not fit the content") {
+	if answer := r.putCard("1", changed); answer.code != faulty || !strings.Contains(answer.text, "does not match the content") {
 		t.Errorf("the answer is %d %s", answer.code, answer.text)
 	}
 	spaced := strings.Replace(good, `"agent_id":`, `"agent_id" : `, 1) // the signed form drops the space

@@ -7,7 +7,7 @@
 //
 // Invariants: the file contains no tokens, only hashes, and is refused if other users may read
 // it; all hashes are compared in constant time; a change of the file takes effect without a
-// restart; a broken change leaves the last good entries in force and is reported; no error
+// restart; a broken change keeps the last valid entries and is reported; no error
 // contains a token or a hash.
 package auth
 
@@ -89,7 +89,7 @@ func Open(tokens, address string, log *slog.Logger) (*Keeper, error) {
 	}
 	entries, err := reload.Open(tokens, readFile, func(entries []Entry, err error) {
 		if err != nil {
-			log.Error("token file is invalid; the previous tokens stay in force", "error", err)
+			log.Error("token file is invalid; the previous tokens stay valid", "error", err)
 			return
 		}
 		log.Info("token file reloaded", "tokens", len(entries))

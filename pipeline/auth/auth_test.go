@@ -141,7 +141,7 @@ func TestChangeTakesEffectWithoutRestart(t *testing.T) {
 	if got := len(keeper.entries.Current(later.Add(reload.Recheck))); got != 2 {
 		t.Errorf("%d entries after a broken change, want the last good 2", got)
 	}
-	if !strings.Contains(log.String(), "previous tokens stay in force") {
+	if !strings.Contains(log.String(), "previous tokens stay valid") {
 		t.Errorf("a broken change was not reported: %s", log)
 	}
 }

@@ -28,5 +28,5 @@ func ReadFile(section string, stages map[string][]string, flags []*kong.Flag, ar
 	return &Effective{settings: s, args: args}, s.readFile(configPath(args))
 }
 
-// Print writes the settings that are in force as YAML, each with its origin as a comment, without secrets.
+// Print writes the effective settings as YAML, each with its origin as a comment, without secrets.
 func (e *Effective) Print(out io.Writer) error { return e.settings.print(out, e.args) }

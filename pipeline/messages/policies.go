@@ -43,7 +43,7 @@ func OpenPolicies(path string, anonymous bool, log *slog.Logger) (*Policies, err
 	read := func(path string) (*table, error) { return readPolicies(path, anonymous) }
 	file, err := reload.Open(path, read, func(t *table, err error) {
 		if err != nil {
-			log.Error("message policies cannot be used; the last valid ones stay in force", "error", err)
+			log.Error("message policies cannot be used; the last valid ones stay in effect", "error", err)
 			return
 		}
 		log.Info("message policies reloaded", "agents", len(t.agents))

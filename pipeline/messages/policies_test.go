@@ -71,7 +71,7 @@ func TestPoliciesAreReloaded(t *testing.T) {
 		says string
 	}{
 		{"agents: {a: {mode: enforce}}", message.Enforce, "reloaded"},
-		{"agents: {a: {mode: loud}}", message.Enforce, "last valid ones stay in force"},
+		{"agents: {a: {mode: loud}}", message.Enforce, "last valid ones stay in effect"},
 		{"agents: {}", message.Off, "agents=0"},
 	} {
 		if err := os.WriteFile(path, []byte(step.text), 0o600); err != nil {

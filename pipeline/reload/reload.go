@@ -4,7 +4,7 @@
 // the meaning of the file.
 //
 // Invariants: the file is checked at most once a second, by a call that needs it; a change that
-// cannot be read leaves the last good state in force and is reported once; no goroutine runs.
+// cannot be read leaves the last valid state in effect and is reported once; no goroutine runs.
 package reload
 
 import (
@@ -47,7 +47,7 @@ func Open[T any](path string, read func(path string) (T, error), changed func(T,
 	return &File[T]{path: path, read: read, changed: changed, value: value, state: state, checked: time.Now()}, nil
 }
 
-// Current returns the content in force. It first checks the file if the last check is older than
+// Current returns the content in effect. It first checks the file if the last check is older than
 // Recheck. A change of the clock can only make a check earlier.
 func (f *File[T]) Current(now time.Time) T {
 	f.mu.Lock()

@@ -136,7 +136,7 @@ func tryBroker(ctx context.Context, broker tried) error {
 	case errors.Is(err, stream.ErrRefused):
 		return err
 	case err != nil:
-		return fmt.Errorf("it answers and stores nothing, its disk or its limit may be full: %s", causes(err))
+		return fmt.Errorf("it answers but stores nothing: its disk may be full, or its limit reached: %s", causes(err))
 	}
 	return nil
 }

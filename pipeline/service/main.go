@@ -69,7 +69,7 @@ const drainGrace = 2 * time.Second
 
 // errLeft means that the second signal interrupted work in progress. Nothing is lost:
 // unacknowledged messages are redelivered.
-var errLeft = errors.New("left at once on the second signal")
+var errLeft = errors.New("stopped at once by the second signal")
 
 // supervise runs serve and ends it on signals.
 func supervise(signals <-chan os.Signal, env *Env, serve func(context.Context, *Env) error) error {

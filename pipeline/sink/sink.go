@@ -106,7 +106,7 @@ func (d *DeadLetters) Run(ctx context.Context, source Source) error {
 // counted, the gauge has no value.
 func (d *DeadLetters) countOpen(ctx context.Context) error {
 	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "plumbline_dead_letters_open", Help: "Dead letters that are neither dropped nor replayed.",
+		Name: "plumbline_dead_letters_open", Help: "Dead letters that are neither resolved nor replayed.",
 	}, nil)
 	if err := d.Env.Metrics.Register(gauge); err != nil {
 		return fmt.Errorf("metric of dead letters: %w", err)

@@ -18,7 +18,7 @@ var unsayable = map[string]*regexp.Regexp{
 	"key_ids are unique":                        regexp.MustCompile(`is the key_id of an earlier key too$`),
 	"a length is counted in bytes":              regexp.MustCompile(`^\d+ bytes, at most 512 are allowed$`),
 	"a record has so many bytes":                regexp.MustCompile(`^\d+ bytes, (a trace|a card|a handshake message) may have \d+$`),
-	"times are those of a range":                regexp.MustCompile(`(is outside 1970\.\.2105|is in UTC outside 0\.\.9999)$`),
+	"times are those of a range":                regexp.MustCompile(`(is outside 1970\.\.2105|in UTC its year is outside 0\.\.9999)$`),
 	"the zero time is not a time":               regexp.MustCompile(`is the zero time, which means absent$`),
 	"an integer has neither point nor exponent": regexp.MustCompile(`^want an integer of at least 0$`),
 	"numbers are those of a 64-bit float":       regexp.MustCompile(`beyond the range of a 64-bit float`),

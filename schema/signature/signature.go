@@ -31,7 +31,7 @@ var (
 	ErrMissing    = errors.New("there is no signature")
 	ErrMalformed  = errors.New("the signature is malformed")
 	ErrUnknownKey = errors.New("the signature is by an unknown key")
-	ErrWrong      = errors.New("the signature does not fit the content")
+	ErrWrong      = errors.New("the signature does not match the content")
 	ErrUnsignable = errors.New("the object cannot be signed")
 )
 

@@ -159,7 +159,7 @@ class Delivery:
         return not (self._queue or self._writing) and all(segment.path is not None for segment in segments)
 
     def close(self, timeout: float, leave_early: bool = False) -> bool:
-        """Is flush, and ends the threads. What has no outcome stays in the spool."""
+        """Flushes, then ends the threads. What has no outcome stays in the spool."""
         with self._cond:
             if self._closed:
                 return self._idle()

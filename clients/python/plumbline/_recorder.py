@@ -87,7 +87,7 @@ class Recorder:
         return Session(self, session_id or str(uuid.uuid4()), counter, end)
 
     def tool(self, function: Any = None, *, name: Optional[str] = None, **decision: Any) -> Any:
-        """Is Session.tool for the session whose with block a call runs in."""
+        """Wraps a function as Session.tool does, for the session whose with block a call runs in."""
         return _session.wrap(self, self._current, function, name, decision)
 
     def _current(self) -> Session:
@@ -99,7 +99,7 @@ class Recorder:
         return self._delivery.flush(timeout)
 
     def close(self, timeout: float = 30.0) -> bool:
-        """Is flush, and stops the recorder. What ingest has not answered for stays in the spool."""
+        """Flushes, then stops the recorder. What ingest has not answered for stays in the spool."""
         _all.discard(self)
         return self._delivery.close(timeout)
 

@@ -1,4 +1,4 @@
-"""What goes wrong, and who hears of it."""
+"""Reports what goes wrong to the agent's on_error and on_warning."""
 from __future__ import annotations
 
 import logging

@@ -81,7 +81,7 @@ class Session:
         trace_id: Optional[str] = None,
         **unknown: NoReturn,
     ) -> str:
-        """Records a decision and returns its trace_id at once. It never raises: on_error hears what is wrong."""
+        """Records a decision and returns its trace_id at once. It never raises: on_error gets what is wrong."""
         self._recorder._ignored("record", unknown)
         return self._record(self._counter.take(), dict(
             action=action, type=type, category=category, target=target, parameters=parameters, alternatives=alternatives,

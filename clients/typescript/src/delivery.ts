@@ -165,7 +165,7 @@ export class Delivery {
     return this.#queue.length === 0 && this.#writing === undefined && [...this.#backlog, this.#current].every((s) => s === undefined || s.path !== undefined);
   }
 
-  /** Is flush, and ends the delivery. What has no outcome stays in the spool. */
+  /** Flushes, then ends the delivery. What has no outcome stays in the spool. */
   async close(milliseconds: number, leaveEarly = false): Promise<boolean> {
     if (this.#closed) return this.#idle();
     this.#closed = true;

@@ -105,7 +105,7 @@ export class Recorder {
     return this.#delivery.flush(milliseconds);
   }
 
-  /** Is flush, and stops the recorder. What ingest has not answered for stays in the spool. */
+  /** Flushes, then stops the recorder. What ingest has not answered for stays in the spool. */
   async close(milliseconds = 30_000): Promise<boolean> {
     const done = await this.#delivery.close(milliseconds);
     atExit.delete(this);

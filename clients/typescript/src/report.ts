@@ -1,4 +1,4 @@
-/** What goes wrong, and who hears of it. */
+/** Reports what goes wrong to the agent's onError and onWarning. */
 
 const INTERVAL = 10_000; // milliseconds between two reports of a condition that lasts
 

@@ -67,7 +67,7 @@ export class Session {
     return this.#counter.next;
   }
 
-  /** Records a decision and returns its trace_id at once. It never throws: onError hears what is wrong. */
+  /** Records a decision and returns its trace_id at once. It never throws: onError gets what is wrong. */
   record(decision: Decision): string {
     this.#owner.ignored("record", decision, ARGUMENTS);
     return this.#record(this.#counter.take(), decision);

@@ -65,7 +65,7 @@ export class Segment {
       fs.write(this.#file as number, data, (error, written) => (error ? reject(error) : resolve(written))));
   }
 
-  /** Is append for what must be done before the caller goes on. */
+  /** Appends before it returns, for a caller that must not continue earlier. */
   appendSync(lines: string[], sync: boolean): void {
     const data = this.#add(lines);
     if (this.path === undefined) return;
