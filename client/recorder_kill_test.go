@@ -39,35 +39,42 @@ func runIngest(ctx context.Context, args []string) error {
 	return ingest.ServeOn(ctx, listener, &cfg, service.NewEnv("ingest", "test", slog.New(slog.DiscardHandler), obs.NewRegistry("test"), new(obs.Health)), nil)
 }
 
-// Ingest is killed three times while an agent records, and one of its recorders ends while ingest
-// is away. Nothing is lost and nothing doubled.
-func TestRecorderSurvivesKillsOfIngest(t *testing.T) {
-	broker := brokertest.New(t)
-	pipelinetest.EnsureTopology(t, broker.Connect())
+// startIngest starts an ingest that can be killed: it is started again at the same address.
+func startIngest(t *testing.T, broker *brokertest.Server, over *http.Client) (server *child.Process, address string) {
+	t.Helper()
 	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	address, dir := free.Addr().String(), t.TempDir()
+	address = free.Addr().String()
 	if err := free.Close(); err != nil {
 		t.Fatal(err)
 	}
-	connections := &http.Transport{}
-	defer connections.CloseIdleConnections()
-	over := &http.Client{Transport: connections}
-	server, err := child.Start(t.Context(), child.Config{
+	dir := t.TempDir()
+	server, err = child.Start(t.Context(), child.Config{
 		Name: "ingest", Self: ingestChild, Args: []string{broker.URL(), broker.MonitorURL(), address, dir}, Output: filepath.Join(dir, "output"),
 		Ready: func(ctx context.Context) error { return ready(ctx, over, address) }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := server.Stop(context.Background()); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	return server, address
+}
 
+// Ingest is killed three times while an agent records, and one of its recorders ends while ingest
+// is away. Nothing is lost and nothing doubled.
+func TestRecorderSurvivesKillsOfIngest(t *testing.T) {
+	broker := brokertest.New(t)
+	pipelinetest.EnsureTopology(t, broker.Connect())
+	connections := &http.Transport{}
+	t.Cleanup(connections.CloseIdleConnections)
+	over := &http.Client{Transport: connections}
+	server, address := startIngest(t, broker, over)
 	spool := t.TempDir()
 	start := func() *client.Recorder {
 		r, err := client.NewRecorder(client.RecorderConfig{
@@ -112,6 +119,12 @@ func TestRecorderSurvivesKillsOfIngest(t *testing.T) {
 	if err := recorder.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
+	stored(t, broker, sessions, each)
+}
+
+// stored checks that stream TRACES has each trace of the sessions once.
+func stored(t *testing.T, broker *brokertest.Server, sessions, each int) {
+	t.Helper()
 	numbers := map[string]map[uint64]bool{}
 	for _, message := range broker.Read("TRACES", "", sessions*each) {
 		trace, err := schema.Admit("a", message.Data)
@@ -124,11 +137,11 @@ func TestRecorderSurvivesKillsOfIngest(t *testing.T) {
 		numbers[trace.Context.SessionID][trace.Context.SequenceNumber] = true
 	}
 	for n := range sessions {
-		if got := numbers[fmt.Sprint("s-", n)]; len(got) != each || !got[1] || !got[each] {
+		if got := numbers[fmt.Sprint("s-", n)]; len(got) != each || !got[1] || !got[uint64(each)] {
 			t.Errorf("session %d has %d different traces", n, len(got))
 		}
 	}
-	if state, err := broker.Connect().StreamState(t.Context(), "TRACES"); err != nil || state.Messages != sessions*each {
+	if state, err := broker.Connect().StreamState(t.Context(), "TRACES"); err != nil || state.Messages != uint64(sessions*each) {
 		t.Errorf("the stream has %d, want %d messages: error %v", state.Messages, sessions*each, err)
 	}
 }
