@@ -29,7 +29,7 @@ class Fault(Exception):
 def unique(pairs):
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise Fault("form: a key stands twice in one object")
+        raise Fault("form: a name occurs twice in one object")
     return members
 
 
