@@ -20,7 +20,7 @@ type Reader interface {
 	Sequences(ctx context.Context, at []time.Time, digests []schema.Digest) []uint64
 }
 
-// Holder tells whether stream TRACES has records at sequences (stream.Client).
+// Holder reports whether stream TRACES has records at sequences (stream.Client).
 type Holder interface {
 	Held(ctx context.Context, records []stream.Record, sequences []uint64) ([]bool, error)
 }

@@ -2,7 +2,7 @@
 // and api.
 //
 // It owns what these tests send and how they read an answer: headers, token files, a card, a problem.
-// It holds every answer against the OpenAPI document (schema/openapi). It starts no service; each
+// It compares every answer with the OpenAPI document (schema/openapi). It starts no service; each
 // package's own tests do.
 package requests
 
