@@ -189,7 +189,7 @@ func (d *cardDecoder) amount() (amount float64, digits string) {
 		digits = string(d.span(before))
 	}
 	if len(digits) > MaxIDBytes {
-		d.fault("a number of %d bytes: at most %d are allowed", len(digits), MaxIDBytes)
+		d.fault("a number of %d bytes, at most %d are allowed", len(digits), MaxIDBytes)
 	}
 	return amount, digits
 }

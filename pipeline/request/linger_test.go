@@ -40,7 +40,7 @@ func TestTooLargeIsAnswered(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = connection.Close() }()
-		if err := connection.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		if err := connection.SetDeadline(time.Now().Add(router.Pace.Grace - 2*time.Second)); err != nil { // then a body that does not come is given up
 			t.Fatal(err)
 		}
 		head := "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + c.header + "\r\n\r\n"
