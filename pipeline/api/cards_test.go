@@ -132,7 +132,7 @@ func TestEndOfSessionIsRefused(t *testing.T) {
 		`{"agent_id":"a","session_id":"s","force":true}`:  "force",
 		`{"agent_id":"a","agent_id":"b"}`:                 "duplicate",
 		`{"agent_id":"a","session_id":"s"}{}`:             "want {agent_id, session_id}",
-		`{"agent_id":"` + strings.Repeat("a", 600) + `"}`: "too long",
+		`{"agent_id":"` + strings.Repeat("a", 600) + `"}`: "600 bytes: want at most 512",
 	} {
 		answer := r.send(http.MethodPost, "/v1/sessions/end", strings.NewReader(text), "Content-Type: application/json")
 		if answer.code != http.StatusBadRequest || !strings.Contains(answer.text, want) {
