@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/config"
@@ -73,11 +74,14 @@ func Find(ctx context.Context, dataDir string) (*Endpoints, error) {
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
 		return nil, fmt.Errorf("find the running plumbline: %w: set the variable SSL_CERT_FILE to the file of its authority", err)
 	}
-	if err != nil { // a killed machine left the file
+	if err != nil || ended(e.PID) { // a killed machine left the file, and another one may have its address
 		return nil, notRunning(dataDir)
 	}
 	return e, nil
 }
+
+// ended reports whether no process has the id.
+func ended(pid int) bool { return pid > 0 && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 func notRunning(dataDir string) error {
 	return fmt.Errorf("%w on the data directory %s: start one with: plumbline up --data %s", ErrNotRunning, dataDir, dataDir)

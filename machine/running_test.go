@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,8 +52,20 @@ func TestFindAny(t *testing.T) {
 	if at, err := machine.FindAny(t.Context(), state); err != nil || at.DataDir != first {
 		t.Errorf("%+v, %v, want %s", at, err, first)
 	}
+	killed := exec.Command("true")
+	if err := killed.Run(); err != nil {
+		t.Fatal(err)
+	}
+	at, err := machine.Find(t.Context(), first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	announced(t, state, machine.Endpoints{PID: killed.Process.Pid, DataDir: t.TempDir(), IngestURL: at.IngestURL})
+	if at, err := machine.FindAny(t.Context(), state); err != nil || at.DataDir != first {
+		t.Errorf("beside a killed one whose address it has: %+v, %v", at, err)
+	}
 	second, _ := answering(t, state)
-	_, err := machine.FindAny(t.Context(), state)
+	_, err = machine.FindAny(t.Context(), state)
 	if !errors.Is(err, machine.ErrSeveral) || !strings.Contains(err.Error(), first) || !strings.Contains(err.Error(), second) {
 		t.Errorf("several: %v", err)
 	}
@@ -65,7 +78,7 @@ func TestFindAny(t *testing.T) {
 		t.Errorf("%+v, %v, want %s", at, err, second)
 	}
 	files, err := filepath.Glob(filepath.Join(state, "running", "*"))
-	if err != nil || len(files) != 2 {
+	if err != nil || len(files) != 3 {
 		t.Errorf("%q, %v", files, err)
 	}
 	for _, file := range files {
