@@ -15,13 +15,15 @@ import (
 )
 
 type sqlCommand struct {
-	readerFlags `embed:""`
-	HTTP        string            `name:"clickhouse-http" placeholder:"URL" help:"HTTP interface of the database of --clickhouse-dsn. Default: port 8123 of its host, or 8443 with secure=true."`
-	Query       string            `arg:"" optional:"" help:"The query, or several with a semicolon after each. Default: standard input; a prompt if that is a terminal."`
-	File        string            `placeholder:"FILE" help:"Read the queries from a file; -: standard input."`
-	Param       map[string]string `placeholder:"NAME=VALUE" help:"Value of a parameter {NAME:Type} of the query."`
-	Format      string            `placeholder:"FORMAT" help:"Format of a result without a clause FORMAT: any of ClickHouse's, or table, json (one object per row), csv. Default: table on a terminal, otherwise tab-separated values under a line with the names."`
-	JSON        bool              `help:"The same as --format json."`
+	machineFlags  `embed:""`
+	ClickHouseDSN string            `name:"clickhouse-dsn" placeholder:"DSN" help:"Database to read. Default: that of the running up."`
+	Tenant        string            `placeholder:"TENANT" help:"Read the rows of this tenant only. Default: all rows that the user may read."`
+	HTTP          string            `name:"clickhouse-http" placeholder:"URL" help:"HTTP interface of the database of --clickhouse-dsn. Default: port 8123 of its host, or 8443 with secure=true."`
+	Query         string            `arg:"" optional:"" help:"The query, or several with a semicolon after each. Default: standard input; a prompt if that is a terminal."`
+	File          string            `placeholder:"FILE" help:"Read the queries from a file; -: standard input."`
+	Param         map[string]string `placeholder:"NAME=VALUE" mapsep:"none" help:"Value of a parameter {NAME:Type} of the query."`
+	Format        string            `placeholder:"FORMAT" help:"Format of a result without a clause FORMAT: any of ClickHouse's, or table, json (one object per row), csv. Default: table on a terminal, otherwise tab-separated values under a line with the names."`
+	JSON          bool              `help:"The same as --format json."`
 }
 
 // formats are the short names of some of ClickHouse's formats.
@@ -40,7 +42,7 @@ func (c *sqlCommand) Run(ctx context.Context, con *console) error {
 		return err
 	}
 	statements, rest := splitStatements(text)
-	if rest != "" {
+	if rest.text != "" {
 		statements = append(statements, rest)
 	}
 	if len(statements) == 0 && !prompted {
@@ -55,11 +57,15 @@ func (c *sqlCommand) Run(ctx context.Context, con *console) error {
 		return (&sqlPrompt{server: server, statement: c.statement(con.out)}).run(ctx, con)
 	}
 	out := resultWriter(con.out)
-	for _, statement := range statements {
+	for i, statement := range statements {
 		s := c.statement(con.out)
-		s.Text = statement
+		s.Text = statement.placed()
 		if err := server.Run(ctx, s, out); err != nil {
-			return c.failure(ctx, err)
+			which := "query"
+			if len(statements) > 1 {
+				which = fmt.Sprintf("query %d of %d, which begins in line %d", i+1, len(statements), statement.line)
+			}
+			return c.failure(ctx, which, err)
 		}
 	}
 	return nil
@@ -98,6 +104,9 @@ func (c *sqlCommand) open(ctx context.Context) (*database.HTTP, error) {
 		dsn, address = at.ClickHouseDSN, cmp.Or(address, at.ClickHouseHTTP)
 	}
 	server, err := database.OpenHTTP(database.Config{DSN: dsn, Tenant: c.Tenant, Stage: "sql"}, address)
+	if err == nil && c.Tenant != "" {
+		err = server.OnlyTenant(c.Tenant)
+	}
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -122,8 +131,14 @@ func (c *sqlCommand) statement(out io.Writer) database.Statement {
 // codeUnknownFormat is ClickHouse's error code for the name of a format that it does not have.
 const codeUnknownFormat = 73
 
-// failure returns the error of a query.
-func (c *sqlCommand) failure(ctx context.Context, err error) error {
+// remedies say what to do about an error, by ClickHouse's code.
+var remedies = map[int]string{
+	358: "\nredirect the output instead: plumbline sql … > FILE",            // INTO OUTFILE
+	456: "\ngive each parameter of the query its value: --param NAME=VALUE", // a parameter without a value
+}
+
+// failure returns the error of a query. which names the query.
+func (c *sqlCommand) failure(ctx context.Context, which string, err error) error {
 	exception, failed := errors.AsType[*database.Exception](err)
 	switch {
 	case ctx.Err() != nil:
@@ -131,7 +146,10 @@ func (c *sqlCommand) failure(ctx context.Context, err error) error {
 	case failed && exception.Code == codeUnknownFormat && c.Format != "":
 		return usagef("--format %s: %w", c.Format, err)
 	}
-	return fmt.Errorf("query: %w", err)
+	if failed {
+		return fmt.Errorf("%s: %w%s", which, err, remedies[exception.Code])
+	}
+	return fmt.Errorf("%s: %w", which, err)
 }
 
 // resultWriter returns where results go: to a terminal without the controls that text of others may
@@ -176,26 +194,43 @@ func (c *controlWriter) Write(p []byte) (int, error) {
 // single characters.
 var sqlToken = regexp.MustCompile(`(?s)--[^\n]*|#[ !][^\n]*|/\*.*?\*/|/\*|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.)*"|` + "`(?:[^`\\\\]|\\\\.)*`" + `|\w+|\S`)
 
+// queryText is a statement and its place in the text that it is from.
+type queryText struct {
+	text         string
+	line, column int // of its beginning, from 1
+}
+
+// placed returns the statement at its place among blanks, so that a position in ClickHouse's error is
+// one in the whole text.
+func (q queryText) placed() string {
+	return strings.Repeat("\n", q.line-1) + strings.Repeat(" ", q.column-1) + q.text
+}
+
 // splitStatements returns the statements that end with a semicolon, and what follows the last one.
 // Statements of comments alone are left out. A quote or comment that does not end is part of the
 // rest, with everything after it.
-func splitStatements(text string) (statements []string, rest string) {
+func splitStatements(text string) (statements []queryText, rest queryText) {
 	start, empty := 0, true
+	cut := func(end int) queryText {
+		piece := strings.TrimSpace(text[start:end])
+		before := text[:start+strings.Index(text[start:end], piece)]
+		return queryText{text: piece, line: 1 + strings.Count(before, "\n"), column: 1 + utf8.RuneCountInString(before[strings.LastIndex(before, "\n")+1:])}
+	}
 	for _, at := range sqlToken.FindAllStringIndex(text, -1) {
 		switch token := text[at[0]:at[1]]; {
 		case token == ";":
 			if !empty {
-				statements = append(statements, strings.TrimSpace(text[start:at[0]]))
+				statements = append(statements, cut(at[0]))
 			}
 			start, empty = at[1], true
 		case token == "'" || token == `"` || token == "`" || token == "/*":
-			return statements, strings.TrimSpace(text[start:])
+			return statements, cut(len(text))
 		case !strings.HasPrefix(token, "--") && !strings.HasPrefix(token, "/*") && (token[0] != '#' || len(token) == 1):
 			empty = false
 		}
 	}
 	if empty {
-		return statements, ""
+		return statements, queryText{}
 	}
-	return statements, strings.TrimSpace(text[start:])
+	return statements, cut(len(text))
 }

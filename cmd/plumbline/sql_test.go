@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestSplitStatements(t *testing.T) {
@@ -26,8 +27,51 @@ func TestSplitStatements(t *testing.T) {
 		"SELECT\n1\n;\nSELECT\n2\n;": {"SELECT\n1", "SELECT\n2", ""},
 	} {
 		statements, rest := splitStatements(text)
-		if got := append(statements, rest); !slices.Equal(got, want) {
+		var got []string
+		for _, statement := range append(statements, rest) {
+			got = append(got, statement.text)
+		}
+		if !slices.Equal(got, want) {
 			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A statement is sent at its place in the text, so that ClickHouse's positions are those of the text.
+func TestPlaceOfStatements(t *testing.T) {
+	const text = "-- two queries\nSELECT 1;\n\n  /* é */ SELECT\n 2; SELECT é"
+	statements, rest := splitStatements(text)
+	for i, want := range []string{"-- two queries\nSELECT 1", "\n\n\n  /* é */ SELECT\n 2", "\n\n\n\n    SELECT é"} {
+		if got := append(statements, rest)[i].placed(); got != want {
+			t.Errorf("statement %d is sent as %q, want %q", i, got, want)
+		}
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	names := []string{"agent_id", "agents_daily", "agents_now", "selected", "time", "traces"}
+	for _, c := range []struct {
+		line string // the cursor is at |
+		want string // the lines that it may become
+	}{
+		{"SELECT agents_|", "SELECT agents_daily SELECT agents_now"},
+		{"SELECT Agents_N|, x", "SELECT agents_now, x"},
+		{"(tr|", "(traces"},
+		{"SELECT time|agent_id", "SELECT time agent_id"},
+		{"FROM|problems", "FROM problems"},
+		{"Select|x", "Select x"},
+		{"selecte|", "selected"},
+		{"|x", " x"},
+		{"é|x", "é x"},
+	} {
+		before, after, _ := strings.Cut(c.line, "|")
+		head, words, tail := completed(names, before+after, utf8.RuneCountInString(before))
+		var lines []string
+		for _, word := range words {
+			lines = append(lines, head+word+tail)
+		}
+		if got := strings.Join(lines, " "); got != c.want {
+			t.Errorf("%s becomes %q, want %q", c.line, got, c.want)
 		}
 	}
 }

@@ -8,8 +8,10 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/peterh/liner"
 
@@ -31,12 +33,17 @@ const promptHelp = `A query ends with a semicolon and may have several lines.
   \d NAME     the columns of a table or view, with their comments
   \q          end; also Ctrl-D
   \?          this help
+For wide rows, end a query with FORMAT Vertical. Tab completes the name of a table, view or column.
 Ctrl-C stops a query on the server, or drops what you have typed. docs/QUERIES.md has thirty queries to begin with.`
 
 // The answers to \d and \d NAME. The views come first: they show each row once.
 const (
 	listTables = `SELECT name, if(engine = 'View', 'view', 'table') AS kind, comment FROM system.tables
 WHERE database = currentDatabase() AND NOT endsWith(name, '_local') ORDER BY kind DESC, name`
+	listNames = `SELECT DISTINCT name FROM (
+    SELECT name FROM system.tables WHERE database = currentDatabase() AND NOT endsWith(name, '_local')
+    UNION ALL SELECT name FROM system.columns WHERE database = currentDatabase())
+WHERE match(name, '^\\w+$') ORDER BY name`
 	listColumns = `SELECT name, type, comment FROM system.columns WHERE database = currentDatabase() AND table = {name:String} ORDER BY position`
 )
 
@@ -53,9 +60,49 @@ func (p *sqlPrompt) run(ctx context.Context, con *console) error {
 	if err != nil {
 		fmt.Fprintln(con.errs, "plumbline: the history is not kept:", errorText(err))
 	}
+	names, err := p.names(ctx)
+	if err != nil {
+		return errors.Join(fmt.Errorf("read the names of tables and columns: %w", err), p.editor.Close())
+	}
+	p.editor.SetWordCompleter(func(line string, at int) (string, []string, string) { return completed(names, line, at) })
 	fmt.Fprintln(con.errs, `Type \? for help, \d for the tables.`)
 	err = p.loop(ctx, con)
 	return errors.Join(err, p.saveHistory(history), p.editor.Close())
+}
+
+// names returns the names of all tables, views and their columns.
+func (p *sqlPrompt) names(ctx context.Context) ([]string, error) {
+	var text strings.Builder
+	if err := p.server.Run(ctx, database.Statement{Text: listNames, Format: "TSVRaw"}, &text); err != nil {
+		return nil, err
+	}
+	return strings.Fields(text.String()), nil
+}
+
+// keywords are words of SQL that a query may be pasted with a tab behind. SELECT is not the begin of the
+// column "selected".
+var keywords = strings.Fields(`all and any array as asc between by case desc distinct else end final format from global group having in inner is join
+	left like limit not null on or order outer over partition right select settings then union using when where with`)
+
+// completed returns the names that the word before the cursor may become, and the line before and after
+// the word. If there is none, a tab becomes a blank: the tabs of a query that is pasted divide words.
+func completed(names []string, line string, at int) (head string, words []string, tail string) {
+	begun := []rune(line)[:at]
+	tail = string([]rune(line)[at:])
+	from := len(begun)
+	for from > 0 && (begun[from-1] == '_' || unicode.IsLetter(begun[from-1]) || unicode.IsDigit(begun[from-1])) {
+		from--
+	}
+	word := string(begun[from:])
+	for _, name := range names {
+		if word != "" && len(name) > len(word) && strings.EqualFold(name[:len(word)], word) {
+			words = append(words, name)
+		}
+	}
+	if len(words) == 0 || slices.Contains(names, word) || slices.Contains(keywords, strings.ToLower(word)) {
+		words = []string{word + " "}
+	}
+	return string(begun[:from]), words, tail
 }
 
 // loop returns nil when the user ends the input.
@@ -90,14 +137,14 @@ func (p *sqlPrompt) loop(ctx context.Context, con *console) error {
 		typed += line
 		statements, rest := splitStatements(typed)
 		for _, statement := range statements {
-			if !strings.Contains(statement, "--") { // in one line, a comment would not end
-				p.editor.AppendHistory(strings.Join(strings.Split(statement, "\n"), " ") + ";")
+			if !strings.Contains(statement.text, "--") { // in one line, a comment would not end
+				p.editor.AppendHistory(strings.Join(strings.Split(statement.text, "\n"), " ") + ";")
 			}
-			if !p.runOne(ctx, con, statement, nil) {
+			if !p.runOne(ctx, con, statement.placed(), nil, resultWriter(con.out)) {
 				break
 			}
 		}
-		if typed = rest; len(statements) == 0 && strings.EqualFold(rest, "help") {
+		if typed = rest.text; len(statements) == 0 && strings.EqualFold(typed, "help") {
 			typed = ""
 			fmt.Fprintln(con.errs, promptHelp)
 		}
@@ -113,17 +160,31 @@ func (p *sqlPrompt) command(ctx context.Context, con *console, command string) b
 	case name == `\q`:
 		return false
 	case name == `\d` && argument == "":
-		p.runOne(ctx, con, listTables, nil)
+		p.runOne(ctx, con, listTables, nil, resultWriter(con.out))
 	case name == `\d`:
-		p.runOne(ctx, con, listColumns, map[string]string{"name": argument})
+		shown := &countingWriter{w: resultWriter(con.out)}
+		if p.runOne(ctx, con, listColumns, map[string]string{"name": argument}, shown) && shown.n == 0 {
+			fmt.Fprintf(con.errs, "plumbline: no table or view has the name %q; \\d lists all\n", argument)
+		}
 	default:
 		fmt.Fprintln(con.errs, promptHelp)
 	}
 	return true
 }
 
+// countingWriter counts what it writes.
+type countingWriter struct {
+	w io.Writer
+	n int
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	c.n += len(p)
+	return c.w.Write(p)
+}
+
 // runOne runs one statement and reports whether it succeeded. A signal ends it on the server.
-func (p *sqlPrompt) runOne(ctx context.Context, con *console, text string, parameters map[string]string) bool {
+func (p *sqlPrompt) runOne(ctx context.Context, con *console, text string, parameters map[string]string, out io.Writer) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan struct{})
@@ -143,7 +204,7 @@ func (p *sqlPrompt) runOne(ctx context.Context, con *console, text string, param
 	if parameters != nil {
 		s.Parameters = parameters
 	}
-	err := p.server.Run(ctx, s, resultWriter(con.out))
+	err := p.server.Run(ctx, s, out)
 	switch {
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(con.errs, "plumbline: stopped")

@@ -10,11 +10,14 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/plumbline/plumbline/schema"
 )
 
 // The ports of the HTTP interface, unless a server's address is given.
@@ -71,7 +74,10 @@ func OpenHTTP(cfg Config, address string) (*HTTP, error) {
 	for name, value := range (&DB{cfg: cfg}).pinned(readPins) {
 		h.settings.Set(name, fmt.Sprint(value))
 	}
-	for name, value := range o.Settings { // of the DSN
+	h.settings.Set("validate_enum_literals_in_operators", "1") // severity = 'critical' is an error, and not an empty answer
+	h.settings.Set("join_use_nulls", "1")                      // an outer join without a partner gives NULL, as in other databases
+	h.settings.Set("session_timezone", "UTC")                  // today() is a day of the views
+	for name, value := range o.Settings {                      // of the DSN
 		h.settings.Set(name, fmt.Sprint(value))
 	}
 	h.settings.Del("max_block_size") // it is for the memory of the native driver
@@ -103,6 +109,20 @@ func httpAddress(given, native string, secure bool) (url.URL, error) {
 	return url.URL{Scheme: "http", Host: net.JoinHostPort(host, portHTTP), Path: "/"}, nil
 }
 
+// OnlyTenant makes all statements read the rows of one tenant, also through views. It is a filter and
+// not a right: a statement may set it off.
+func (h *HTTP) OnlyTenant(tenant string) error {
+	if !schema.PlainName(tenant) {
+		return fmt.Errorf("tenant %q: want 1 to 64 of a-z, A-Z, 0-9, _ and -", tenant)
+	}
+	filters := make([]string, len(Tables))
+	for i, table := range Tables {
+		filters[i] = quoted(h.settings.Get("database")+"."+table) + ":" + quoted("tenant = "+quoted(tenant))
+	}
+	h.settings.Set("additional_table_filters", "{"+strings.Join(filters, ",")+"}")
+	return nil
+}
+
 // Close ends the connections.
 func (h *HTTP) Close() { h.client.CloseIdleConnections() }
 
@@ -115,7 +135,7 @@ func (h *HTTP) Run(ctx context.Context, s Statement, w io.Writer) error {
 		values.Set("default_format", s.Format)
 	}
 	for name, value := range s.Parameters {
-		values.Set("param_"+name, value)
+		values.Set("param_"+name, parameter(s.Text, name, value))
 	}
 	answer, err := h.post(ctx, values, s.Text)
 	if err == nil {
@@ -126,6 +146,17 @@ func (h *HTTP) Run(ctx context.Context, s Statement, w io.Writer) error {
 	}
 	return err
 }
+
+// parameter returns the value of a parameter as the server reads it, so that it has the value's bytes.
+// The server unescapes a backslash and the letter after it, but not in a list.
+func parameter(text, name, value string) string {
+	if regexp.MustCompile(`\{\s*` + regexp.QuoteMeta(name) + `\s*:\s*(?:Array|Map|Tuple|Nested)\b`).MatchString(text) {
+		return value
+	}
+	return escaped.Replace(value)
+}
+
+var escaped = strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`)
 
 // post sends a statement. User and password are in headers: servers log addresses.
 func (h *HTTP) post(ctx context.Context, values url.Values, text string) (*http.Response, error) {

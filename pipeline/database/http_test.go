@@ -80,6 +80,8 @@ func TestStatementsOverHTTP(t *testing.T) {
 		{Statement{Text: "SET max_threads = 3"}, ""},
 		{Statement{Text: "SELECT getSetting('max_threads')"}, "3\n"},
 		{Statement{Text: "SELECT {a:String} FORMAT CSV", Format: "TSV", Parameters: map[string]string{"a": "x'y"}}, "\"x'y\"\n"},
+		{Statement{Text: "SELECT {a:String}, {l:Array(String)} FORMAT JSONCompactEachRow", Parameters: map[string]string{"a": "C:\\temp\tx\n\\N", "l": `['a\'b','c\\d']`}}, `["C:\\temp\tx\n\\N", ["a'b","c\\d"]]` + "\n"},
+		{Statement{Text: "SELECT timezone(), b FROM (SELECT 1 AS a) AS l LEFT JOIN (SELECT 2 AS a, 'x' AS b) AS r ON l.a = r.a", Format: "TSV"}, "UTC\t\\N\n"},
 		{Statement{Text: "SELECT 'é' AS a, [toDate('2026-01-02')] AS l", Format: "JSONEachRow"}, `{"a":"é","l":["2026-01-02"]}` + "\n"},
 	} {
 		var out bytes.Buffer
