@@ -100,7 +100,11 @@ func TestPrompt(t *testing.T) {
 	x.expect("problems_daily")
 	x.expect("│ table │ Every trace (AAP section 5)")
 	x.types("\\d problems\r")
-	x.expect("CRITICAL, HIGH, MEDIUM or LOW.")
+	x.expect("LOW, MEDIUM, HIGH or CRITICAL")
+	x.types("\\d problem\r")
+	x.expect(`no table or view has the name "problem"`)
+	x.types("SELECT\tcount() + 41 AS n FROM session_sum\t;\r") // a tab divides words, and completes a name
+	x.expect("41 │")
 	x.types("SELECT toDate('2026-01-02') AS day,\r")
 	x.expect("-")
 	x.types("unhex('1b5b33316d') AS red;\r")

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -83,8 +84,12 @@ func (r row) number(t *testing.T, column string) int {
 // site is a fleet that has gone through all stages.
 type site struct {
 	*pipelinetest.Rig
-	dir string // of the exporter
+	dir      string // of the exporter
+	settings url.Values
 }
+
+// sqlSettings are those of plumbline sql that change the answers of other queries.
+var sqlSettings = url.Values{"final": {"1"}, "join_use_nulls": {"1"}, "session_timezone": {"UTC"}}
 
 // newSite processes records until all are stored, measured and, for the sessions to seal, sealed.
 func newSite(t *testing.T, register [][]byte, revoke []string, records []stream.Record, stored int, seal []store.SessionKey) *site {
@@ -168,6 +173,7 @@ func (s *site) ask(t *testing.T, query string, parameters map[string]string) (ro
 	for name, value := range parameters {
 		values.Set("param_"+name, value)
 	}
+	maps.Copy(values, s.settings)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+httpAddress(t)+"/?"+values.Encode(), strings.NewReader(query))
 	if err != nil {
 		t.Fatal(err)

@@ -81,7 +81,7 @@ func checkCopies(t *testing.T, got []row, traces, copies int) {
 }
 
 // The small fleet: every question has an answer that is not empty. The answers are the same after
-// every row was stored twice.
+// every row was stored twice, with the settings of plumbline sql.
 func TestQueriesOnSmallFleet(t *testing.T) {
 	f := newSmall()
 	all := newTruth(t, f.cards, f.records, f.violations)
@@ -95,6 +95,7 @@ func TestQueriesOnSmallFleet(t *testing.T) {
 	for _, copies := range []int{0, len(all.traces)} {
 		if copies > 0 {
 			s.copyRows(t)
+			s.settings = sqlSettings
 		}
 		trace := all.traces[2]
 		got := s.askAll(t, parametersOf(trace))
@@ -107,6 +108,16 @@ func TestQueriesOnSmallFleet(t *testing.T) {
 		checkCopies(t, got[29], len(all.traces), copies)
 		earlier := parametersOf(trace)
 		earlier["at"] = f.began.AddDate(0, 0, -40).Format(time.DateTime)
+		for session, want := range map[string]string{"s-9": "m-1 m-2 m-3", "s-10": "n-1 n-2"} {
+			in, _ := s.ask(t, questions(t)[15].query, map[string]string{"agent": "shop", "session": session})
+			var order []string
+			for _, r := range in {
+				order = append(order, r["trace_id"])
+			}
+			if strings.Join(order, " ") != want {
+				t.Errorf("16. the order of %s is %v, want %s", session, order, want)
+			}
+		}
 		if in, _ := s.ask(t, questions(t)[24].query, earlier); len(in) != 1 || in[0]["card_id"] != "ac-shop-0" {
 			t.Errorf("25. 40 days before, card %v was in force", in)
 		}
@@ -129,7 +140,7 @@ func (f *small) checkRest(t *testing.T, got answers, unsealed []store.SessionKey
 	only(2, "agent_id last_seen card_id", "desk NULL ac-desk")
 	only(7, "trace_id source severity action_name", "t-refund finding CRITICAL refund", "t-do session_finding CRITICAL transfer")
 	only(8, "trace_id severity session_id", "t-over MEDIUM s-3")
-	only(9, "trace_id escalation_id session_id", "t-wait esc-3 s-4")
+	only(9, "trace_id escalation_id session_id", "t-plain  s-8", "t-wait esc-3 s-4")
 	only(13, "session_id part trace_id", "s-1 1 t-4")
 	only(14, "agent_id drifting_since baseline_mode", "drifter "+all14(f)+" first")
 	var open []string

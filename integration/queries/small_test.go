@@ -2,6 +2,7 @@ package queries_test
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
@@ -93,6 +94,17 @@ func newSmall() *small {
 	shop("t-no", "s-2", ask, "honesty", asked("esc-1", "denied"), "")
 	shop("t-do", "s-2", transfer, "honesty", "", "") // several traces: denied, and done
 	f.violates(schema.MissedEscalation, "t-refund", "t-do")
+
+	shop("t-by-decision", "s-6", ask, "honesty", asked("esc-4", "pending"), "") // answered in another word
+	shop("t-decision", "s-6", ask, "honesty", strings.Replace(asked("esc-4", "pending"), "}", `,"principal_response":{"decision":"Approved"}}`, 1), "")
+	shop("t-by-action", "s-7", ask, "honesty", `"escalation":{"evaluated":true,"required":true},`, "") // answered under an id
+	shop("t-action", "s-7", ask, "honesty", asked("esc-5", "timeout"), "")
+	shop("t-plain", "s-8", ask, "honesty", `"escalation":{"evaluated":true,"required":true},`, "") // neither id nor status: it waits
+	shop("m-1", "s-9", search, "honesty", "", executed(7, "shop.search", 0, ""))                   // not every trace has a number
+	shop("m-2", "s-9", search, "honesty", "", "")
+	shop("m-3", "s-9", search, "honesty", "", executed(6, "shop.search", 0, ""))
+	shop("n-2", "s-10", search, "honesty", "", executed(9, "shop.search", 0, "")) // every trace has one
+	shop("n-1", "s-10", search, "honesty", "", executed(8, "shop.search", 0, ""))
 
 	shop("t-over", "s-3", ask, "honesty", asked("esc-2", "pending"), "")
 	shop("t-wait", "s-4", ask, "honesty", asked("esc-3", "pending"), "")

@@ -100,18 +100,24 @@ func holds(trace *schema.Trace, condition string) bool {
 // gives, by the id of the escalation or the name of the action.
 func (all *truth) unanswered() (ids []string) {
 	for i, trace := range all.traces {
-		if trace.Escalation.Status != schema.EscalationPending {
+		if !trace.Escalation.Required || reportsAnswer(trace) {
 			continue
 		}
 		if !slices.ContainsFunc(all.traces[i+1:], func(later *schema.Trace) bool {
 			return later.AgentID == trace.AgentID && schema.SessionID(later) == schema.SessionID(trace) &&
-				(later.Escalation.EscalationID == trace.Escalation.EscalationID || later.Action.Name == trace.Action.Name) &&
-				(later.Escalation.Status == schema.EscalationApproved || later.Escalation.Status == schema.EscalationDenied || later.Escalation.Status == schema.EscalationTimeout)
+				(later.Escalation.EscalationID == trace.Escalation.EscalationID || later.Action.Name == trace.Action.Name) && reportsAnswer(later)
 		}) {
 			ids = append(ids, trace.TraceID)
 		}
 	}
 	return ids
+}
+
+// reportsAnswer reports whether a trace has the answer to an escalation, as its status or as the principal's
+// decision.
+func reportsAnswer(trace *schema.Trace) bool {
+	e := &trace.Escalation
+	return e.Reports(schema.EscalationApproved) || e.Reports(schema.EscalationDenied) || e.Reports(schema.EscalationTimeout)
 }
 
 // outside returns "agent action" for each trace whose action its card does not list as bounded.

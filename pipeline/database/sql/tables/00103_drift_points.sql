@@ -39,12 +39,3 @@ PARTITION BY toYYYYMM(received_at)
 ORDER BY (event_hour, tenant, agent_id, card_id, trace_id, trace_digest, engine_version)
 TTL retain_until
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1;
-
--- The drift measurement of each trace, once.
-CREATE OR REPLACE VIEW visible_drift_points AS
-SELECT
-    event_hour, tenant, agent_id, card_id, trace_id, trace_digest_hex AS digest, engine_version,
-    event_time, received_at, stream_sequence, session_id, status, similarity, threshold, streak, methodology,
-    mode, baseline_id_hex AS baseline_id
-FROM drift_points FINAL
-SETTINGS do_not_merge_across_partitions_select_final = 0;

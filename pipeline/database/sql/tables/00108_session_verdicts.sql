@@ -47,12 +47,3 @@ SELECT
     mean_similarity, min_similarity, trend, algorithm_version, engine_version, profile, checks_performed, unchecked, verified_at
 FROM session_verdicts FINAL
 SETTINGS do_not_merge_across_partitions_select_final = 0;
-
--- One row for each finding of a verdict on a session. trace_id is empty if the finding is about no
--- single trace.
-CREATE OR REPLACE VIEW session_findings AS
-SELECT
-    tenant, agent_id, session_id, part, verified_at, recommended_action,
-    item.1 AS type, item.2 AS severity, item.3 AS description, item.4 AS trace_id, item.5 AS trace_field
-FROM visible_session_verdicts
-ARRAY JOIN arrayZip(finding_types, finding_severities, finding_descriptions, finding_traces, finding_fields) AS item;

@@ -29,22 +29,6 @@ ORDER BY event_hour, tenant, agent_id, trace_id, trace_digest, event_time, sessi
 LIMIT 1 BY event_hour, tenant, agent_id, trace_id, trace_digest, event_time, session_id
 SETTINGS do_not_merge_across_partitions_select_final = 0;
 
--- One row for each violation of a current verdict (AAP section 7.5).
-CREATE OR REPLACE VIEW violations AS
-SELECT
-    event_hour, tenant, agent_id, trace_id, digest, event_time, received_at, stream_sequence, session_id, card_id, verdict_id, recommended_action,
-    item.1 AS type, item.2 AS severity, item.3 AS description, item.4 AS trace_field
-FROM current_verdicts
-ARRAY JOIN arrayZip(violation_types, violation_severities, violation_descriptions, violation_fields) AS item;
-
--- One row for each finding of a current verdict: faults that section 7.5 does not cover.
-CREATE OR REPLACE VIEW findings AS
-SELECT
-    event_hour, tenant, agent_id, trace_id, digest, event_time, received_at, stream_sequence, session_id, card_id, verdict_id, recommended_action,
-    item.1 AS type, item.2 AS severity, item.3 AS description, item.4 AS trace_field
-FROM current_verdicts
-ARRAY JOIN arrayZip(finding_types, finding_severities, finding_descriptions, finding_fields) AS item;
-
 -- One row for each warning of a current verdict.
 CREATE OR REPLACE VIEW warnings AS
 SELECT
