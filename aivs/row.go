@@ -82,6 +82,10 @@ func (r *Row) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
+// Time returns the row's timestamp to the microsecond, in UTC. It is only for timestamps of the years
+// 1970 to 9999.
+func (r *Row) Time() time.Time { return time.UnixMicro(int64(math.Floor(r.Timestamp*1e6 + 0.5))).UTC() }
+
 // Check returns an error if a caller's row must not be in a bundle.
 func (r *Row) Check() error {
 	var faults []error

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -19,6 +20,9 @@ type decision struct {
 	row     *aivs.Row
 	trace   *schema.Trace // nil if the bundle has none, or one that cannot be read
 	verdict *verdict      // nil if there is none
+	unread  string        // why there is no trace or no verdict, if it is not that the bundle has none
+
+	unprotected []string // of inputs, outputs and errors: what the signature does not cover
 }
 
 // verdict is a line of verdicts.jsonl.
@@ -43,38 +47,75 @@ type finding struct {
 // decisions returns the decisions of a bundle in their order.
 func decisions(report *aivs.Report, c *Contents) []decision {
 	found := make([]decision, len(c.rows))
+	var unprotected []string
+	for _, what := range []string{aivs.CoversInputs, aivs.CoversOutputs, aivs.CoversErrors} {
+		if report.Signature == aivs.SignatureValid && !slices.Contains(report.Covered, what) {
+			unprotected = append(unprotected, what)
+		}
+	}
 	for i := range c.rows {
-		found[i].row = &c.rows[i]
+		found[i].row, found[i].unprotected = &c.rows[i], unprotected
 	}
 	if report.Opening == nil {
 		return found
 	}
-	next := 0 // the verdicts are in the order of the traces, but not each trace has one
-	verdicts := verdictsOf(c.of(aivs.VerdictsMember))
+	next := 0
 	for line := range bytes.Lines(c.of(aivs.TracesMember)) {
 		if len(found) == next {
 			break
 		}
-		if t, err := schema.Admit("", bytes.TrimSuffix(line, []byte("\n"))); err == nil {
-			found[next].trace = t
-			if len(verdicts) > 0 && verdicts[0].TraceID == t.TraceID {
-				found[next].verdict, verdicts = &verdicts[0], verdicts[1:]
-			}
+		t, err := schema.Admit("", bytes.TrimSuffix(line, []byte("\n")))
+		if found[next].trace = t; err != nil {
+			found[next].unread = "This version of Plumbline cannot read the agent's record. It is in the file."
 		}
 		next++
+	}
+	if c.kept[ofTraces].cut {
+		for i := max(next-1, 0); i < len(found); i++ { // the last one may be cut
+			found[i].unread = "The agent's record is in the file, which is too large to show all of it."
+		}
+	}
+	verdicts, whole := verdictsOf(c.of(aivs.VerdictsMember)), !c.kept[ofVerdicts].cut
+	for i := range found {
+		d := &found[i]
+		id := d.traceID()
+		if left := verdicts[id]; len(left) > 0 { // two records with one id have their verdicts in the records' order
+			d.verdict, verdicts[id] = left[0], left[1:]
+		} else if !whole {
+			d.unread = "Its verdict may be in the file, which is too large to show all of it."
+		}
 	}
 	return found
 }
 
-func verdictsOf(lines []byte) (all []verdict) {
+// verdictsOf returns the verdicts on each trace, in their order.
+func verdictsOf(lines []byte) map[string][]*verdict {
+	all := map[string][]*verdict{}
 	for line := range bytes.Lines(lines) {
-		var v verdict
-		if json.Unmarshal(line, &v) == nil {
-			all = append(all, v)
+		v := new(verdict)
+		if json.Unmarshal(line, v) == nil {
+			all[v.TraceID] = append(all[v.TraceID], v)
 		}
 	}
 	return all
 }
+
+// traceID returns the id of the record, which its row repeats.
+func (d *decision) traceID() string {
+	if d.trace != nil {
+		return d.trace.TraceID
+	}
+	var in struct {
+		TraceID string `json:"trace_id"`
+	}
+	if json.Unmarshal([]byte(d.row.InputsJSON), &in) != nil {
+		return ""
+	}
+	return in.TraceID
+}
+
+// judged reports whether there is a verdict that judged the decision.
+func (d *decision) judged() bool { return d.verdict != nil && d.verdict.Status == schema.StatusJudged }
 
 // gravity orders decisions by what was found about them: 0 for nothing.
 func (d *decision) gravity() int {
@@ -130,12 +171,14 @@ func chosen(all []decision, most int) []bool {
 
 // entry is a decision on the page, or a run of decisions that are not shown in full.
 type entry struct {
-	Gap string // not empty for a run: what it contains
+	Gap *gap // of a run: what it contains
 
 	Row          int64
 	Time         string
 	Does         string // "The agent did", …
 	Name         string
+	Spelt        string // a note on the name's spelling
+	CardID       string // only if the bundle has several cards
 	Category     string
 	Target       string
 	Parameters   string
@@ -146,6 +189,7 @@ type entry struct {
 	Confidence   string
 	Escalation   []fact
 	Execution    []fact
+	Unread       string // what of it is not shown, and why
 	Verdict      string
 	Remarks      []remark
 	TraceID      string
@@ -157,11 +201,24 @@ type alternative struct {
 	Chosen                 bool
 }
 
-// fact is a name and a value; Quote marks a value that is quoted from the bundle.
+// gap is a run of decisions that are not shown in full.
+type gap struct {
+	Which, Size string
+	Actions     []tallied
+	Problems    []tallied
+	Unjudged    string // how many were not judged; empty for none
+}
+
+// fact is a name and a value; Quote marks a value that is quoted from the bundle. Note is not quoted.
 type fact struct {
 	Name, Value string
 	Quote       bool
+	Note        string
+	Counts      []tallied // instead of a value
 }
+
+// quoted returns a fact whose value is from the bundle.
+func quoted(name, value string) fact { return fact{Name: name, Value: value, Quote: true} }
 
 // remark is a violation, a finding or a warning in plain words.
 type remark struct {
@@ -170,6 +227,7 @@ type remark struct {
 	Words       string
 	Code        string // the specification's name
 	Description string
+	TraceID     string // of a finding of the session
 }
 
 // entries returns the decisions as the page shows them.
@@ -191,47 +249,46 @@ func entries(all []decision, most int) (shown []entry) {
 }
 
 // summary says what a run of decisions contains that the page does not show.
-func summary(run []decision) string {
-	names, problems := map[string]int64{}, map[string]int64{}
+func summary(run []decision) *gap {
+	names, problems, unjudged := map[string]int64{}, map[string]int64{}, int64(0)
 	for i := range run {
 		names[short(run[i].name())]++
+		if !run[i].judged() {
+			unjudged++
+		}
 		if v := run[i].verdict; v != nil {
 			for _, f := range slices.Concat(v.Violations, v.Findings) {
 				problems[short(f.Type)]++
 			}
 		}
 	}
-	found := "None of them has a violation or a finding."
-	if len(problems) > 0 {
-		found = "Violations and findings among them: " + tally(problems) + "."
+	g := &gap{Which: fmt.Sprintf("Row %d is", run[0].row.ID), Size: counted(int64(len(run)), "decision"), Actions: tally(names), Problems: tally(problems)}
+	if len(run) > 1 {
+		g.Which = fmt.Sprintf("Rows %d to %d are", run[0].row.ID, run[len(run)-1].row.ID)
 	}
-	if len(run) == 1 {
-		return fmt.Sprintf("Row %d is not shown in full (%s). %s", run[0].row.ID, tally(names), found)
+	if unjudged > 0 {
+		g.Unjudged = counted(unjudged, "decision")
 	}
-	return fmt.Sprintf("Rows %d to %d are not shown in full: %s. Actions: %s. %s",
-		run[0].row.ID, run[len(run)-1].row.ID, counted(int64(len(run)), "decision"), tally(names), found)
+	return g
+}
+
+// tallied is a name from the bundle with a count, or how many other names there are.
+type tallied struct {
+	Name  string
+	Count int64
+	Other bool
 }
 
 // tally returns counts by name, the most frequent first, at most ten of them.
-func tally(counts map[string]int64) string {
-	type count struct {
-		name string
-		n    int64
-	}
-	var sorted []count
+func tally(counts map[string]int64) (all []tallied) {
 	for name, n := range counts {
-		sorted = append(sorted, count{name, n})
+		all = append(all, tallied{Name: name, Count: n})
 	}
-	slices.SortFunc(sorted, func(a, b count) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.name, b.name)) })
-	var parts []string
-	for i, c := range sorted {
-		if i == 10 {
-			parts = append(parts, fmt.Sprintf("%d other names", len(sorted)-i))
-			break
-		}
-		parts = append(parts, fmt.Sprintf("%s (%d)", c.name, c.n))
+	slices.SortFunc(all, func(a, b tallied) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name)) })
+	if others := len(all) - 10; others > 0 {
+		all = append(all[:10:10], tallied{Count: int64(others), Other: true})
 	}
-	return strings.Join(parts, ", ")
+	return all
 }
 
 func (d *decision) name() string {
@@ -248,8 +305,9 @@ func decoded(hashed string) string {
 
 // entry returns one decision in full.
 func (d *decision) entry() entry {
-	e := entry{Row: d.row.ID, Time: seconds(d.row.Timestamp), Does: "The log records", Name: short(d.name()), Execution: d.execution()}
+	e := entry{Row: d.row.ID, Time: seconds(d.row.Timestamp), Does: "The log records", Name: short(d.name()), Spelt: spelt(d.name()), Execution: d.execution()}
 	if t := d.trace; t != nil {
+		e.CardID = short(t.CardID)
 		e.Does, e.Category, e.TraceID = actionWords[t.Action.Type], categoryWords[t.Action.Category], short(t.TraceID)
 		if t.Action.Target.Identifier != "" || t.Action.Target.Type != "" {
 			e.Target = short(strings.TrimSpace(t.Action.Target.Type + " " + t.Action.Target.Identifier))
@@ -257,7 +315,7 @@ func (d *decision) entry() entry {
 		e.alternatives(&t.Decision)
 		e.Reasoning, e.Values = long(t.Decision.Reasoning), shorts(t.Decision.ValuesApplied)
 		if t.Decision.HasConfidence {
-			e.Confidence = fmt.Sprintf("%.0f %%", t.Decision.Confidence*100)
+			e.Confidence = strconv.FormatFloat(t.Decision.Confidence, 'f', -1, 64)
 		}
 		e.Escalation = escalation(&t.Escalation)
 	}
@@ -275,7 +333,7 @@ func (e *entry) alternatives(decided *schema.Decision) {
 		}
 		one := alternative{ID: short(a.OptionID), Description: long(a.Description), Flags: shorts(a.Flags), Chosen: selected}
 		if a.HasScore {
-			one.Score = fmt.Sprintf("%.2f", a.Score)
+			one.Score = strconv.FormatFloat(a.Score, 'f', -1, 64)
 		}
 		e.Alternatives = append(e.Alternatives, one)
 	}
@@ -295,10 +353,10 @@ func escalation(e *schema.Escalation) (facts []fact) {
 	}
 	facts = append(facts, fact{Name: "Asking the principal first", Value: required})
 	if e.Reason != "" {
-		facts = append(facts, fact{"Reason", long(e.Reason), true})
+		facts = append(facts, quoted("Reason", long(e.Reason)))
 	}
 	if e.EscalationID != "" {
-		facts = append(facts, fact{"Escalation", short(e.EscalationID), true})
+		facts = append(facts, quoted("Number of the question", short(e.EscalationID)))
 	}
 	if e.Status != "" {
 		facts = append(facts, fact{Name: "Answer", Value: answerWords[e.Status] + ", as the agent reports it"})
@@ -308,19 +366,23 @@ func escalation(e *schema.Escalation) (facts []fact) {
 		if !e.Response.Timestamp.IsZero() {
 			text += ", " + instant(e.Response.Timestamp)
 		}
-		facts = append(facts, fact{"The principal's decision", text, true})
+		facts = append(facts, quoted("The principal's decision, as the agent reports it", text))
 	}
 	if len(e.Response.Conditions) > 0 {
-		facts = append(facts, fact{"Under the conditions", strings.Join(shorts(e.Response.Conditions), "\n"), true})
+		facts = append(facts, quoted("Under the conditions, as the agent reports them", strings.Join(shorts(e.Response.Conditions), "\n")))
 	}
 	return facts
 }
 
 // execution returns what the row says about the tool and its results.
 func (d *decision) execution() (facts []fact) {
-	add := func(name, text string) {
+	add := func(name, text, covered string) {
+		f := quoted(name, text)
+		if slices.Contains(d.unprotected, covered) {
+			f.Note = "The signature does not cover this: anyone can have changed it."
+		}
 		if text != "" {
-			facts = append(facts, fact{name, text, true})
+			facts = append(facts, f)
 		}
 	}
 	inputs := []byte(d.row.InputsJSON)
@@ -332,12 +394,12 @@ func (d *decision) execution() (facts []fact) {
 			inputs = in.Inputs
 		}
 		if d.trace.Context.Execution.Present {
-			add("Tool", short(decoded(d.row.ToolName)))
+			add("Tool", short(decoded(d.row.ToolName)), aivs.CoversRows)
 		}
 	}
-	add("Inputs", value(inputs))
-	add("Outputs", value([]byte(d.row.OutputsJSON)))
-	add("Error", long(d.row.Error))
+	add("Inputs", value(inputs), aivs.CoversInputs)
+	add("Outputs", value([]byte(d.row.OutputsJSON)), aivs.CoversOutputs)
+	add("Error", long(d.row.Error), aivs.CoversErrors)
 	if d.row.CostCents > 0 {
 		facts = append(facts, fact{Name: "Cost", Value: counted(d.row.CostCents, "cent")})
 	}
@@ -348,6 +410,9 @@ func (d *decision) execution() (facts []fact) {
 func (e *entry) judge(d *decision) {
 	v := d.verdict
 	switch {
+	case v == nil && d.unread != "":
+		e.Verdict = d.unread
+		return
 	case v == nil && d.trace == nil:
 		return
 	case v == nil:
@@ -355,11 +420,14 @@ func (e *entry) judge(d *decision) {
 		return
 	case v.Status == schema.StatusCardUnknown:
 		e.Verdict = "Not judged: nobody had registered the card that the agent names."
+	case v.Status != schema.StatusJudged:
+		e.Verdict = "This version of Plumbline cannot read the verdict. It is in the file."
 	case len(v.Violations)+len(v.Findings) == 0:
 		e.Verdict = "No violation and no finding."
 	default:
 		e.Verdict = counted(int64(len(v.Violations)), "violation") + ", " + counted(int64(len(v.Findings)), "finding") + "."
 	}
+	e.Unread = d.unread
 	e.Remarks = slices.Concat(remarks("violation", v.Violations), remarks("finding", v.Findings), remarks("warning", v.Warnings))
 }
 
@@ -374,7 +442,7 @@ func remarks(kind string, found []finding) (all []remark) {
 		if words == "" {
 			words = "A remark of a kind that this version does not know."
 		}
-		all = append(all, remark{Kind: kind, Severity: severityWords[f.Severity], Words: words, Code: short(f.Type), Description: long(f.Description)})
+		all = append(all, remark{Kind: kind, Severity: severityWords[f.Severity], Words: words, Code: short(f.Type), Description: long(f.Description), TraceID: short(f.TraceID)})
 	}
 	return all
 }

@@ -14,7 +14,8 @@ import (
 // cardView is a card of the bundle: what the agent declared about itself.
 type cardView struct {
 	ID        string
-	Principal string
+	Agent     string // whose card it is, if it is not that of the session's agent
+	Principal fact
 	Contact   string
 	Period    string
 	May       []string
@@ -24,7 +25,8 @@ type cardView struct {
 	Unread    string // why the card cannot be shown; the others are empty then
 }
 
-func cards(c *Contents) (all []cardView) {
+// cards returns the cards in a bundle of an agent.
+func cards(c *Contents, agent string) (all []cardView) {
 	const most = 20
 	for _, f := range c.files {
 		if !strings.HasPrefix(f.name, cardFolder) {
@@ -34,11 +36,19 @@ func cards(c *Contents) (all []cardView) {
 			return append(all, cardView{ID: "more cards", Unread: "The bundle has more cards than the page shows."})
 		}
 		card, err := schema.DecodeCard(f.data)
-		if err != nil {
+		switch {
+		case err != nil && f.kept.cut:
+			all = append(all, cardView{ID: short(f.name), Unread: "The card is in the file, which is too large to show all of it."})
+			continue
+		case err != nil:
 			all = append(all, cardView{ID: short(f.name), Unread: "This version of Plumbline cannot read the card."})
 			continue
 		}
-		all = append(all, viewOf(card))
+		view := viewOf(card)
+		if card.AgentID != agent {
+			view.Agent = short(card.AgentID)
+		}
+		all = append(all, view)
 	}
 	return all
 }
@@ -58,39 +68,44 @@ func viewOf(card *schema.Card) cardView {
 		conditions = append(conditions, fmt.Sprintf("%s (%s)", t.Condition, t.Action))
 	}
 	v.Must = shorts(conditions)
-	var parts []string
-	for _, part := range []string{short(p.Identifier), wordOr(principalWords, p.Type), wordOr(relationshipWords, p.Relationship)} {
-		if part != "" {
-			parts = append(parts, part)
-		}
-	}
-	v.Principal = strings.Join(parts, ", ")
+	v.Principal = principal(p)
 	return v
 }
 
-func wordOr(words map[string]string, text string) string {
-	if word, known := words[text]; known {
-		return word
+// principal returns the principal that a card declares. Words that the page does not know are quoted.
+func principal(p *schema.Principal) fact {
+	f := quoted("Principal, as the agent's card declares", short(p.Identifier))
+	var known []string
+	for _, part := range []struct {
+		words map[string]string
+		text  string
+	}{{principalWords, p.Type}, {relationshipWords, p.Relationship}} {
+		if word := part.words[part.text]; word != "" {
+			known = append(known, word)
+		} else if part.text != "" {
+			f.Value = strings.TrimSpace(f.Value + " (" + short(part.text) + ")")
+		}
 	}
-	return short(text)
+	f.Note = strings.Join(known, "; ")
+	return f
 }
 
 // who returns the agent, its principal and the operator's key.
 func (p *Page) who(cards []cardView) (facts []fact) {
 	r := p.Report
-	if r.Opening != nil {
-		facts = append(facts, fact{"Agent", short(r.Opening.AgentID), true})
+	named := func(name, value string) {
+		facts = append(facts, fact{Name: name, Value: short(value), Quote: true, Note: spelt(value)})
 	}
-	var principals []string
+	if r.Opening != nil {
+		named("Agent", r.Opening.AgentID)
+	}
 	for _, c := range cards {
-		if c.Principal != "" && !slices.Contains(principals, c.Principal) {
-			principals = append(principals, c.Principal)
+		known := slices.ContainsFunc(facts, func(f fact) bool { return f.Value == c.Principal.Value && f.Note == c.Principal.Note })
+		if c.Unread == "" && c.Agent == "" && !known && c.Principal.Value+c.Principal.Note != "" {
+			facts = append(facts, c.Principal)
 		}
 	}
-	if len(principals) > 0 {
-		facts = append(facts, fact{"Principal, as the agent's card declares", strings.Join(principals, "\n"), true})
-	}
-	facts = append(facts, fact{"Session", short(r.SessionID), true})
+	named("Session", r.SessionID)
 	if o := r.Opening; o != nil {
 		facts = append(facts, fact{Name: "Part of the session", Value: partWords(o)})
 	}
@@ -98,12 +113,12 @@ func (p *Page) who(cards []cardView) (facts []fact) {
 	case r.Signature != aivs.SignatureValid:
 		facts = append(facts, fact{Name: "Sealed and signed by", Value: "nobody: the file is not signed"})
 	case r.KeyPinned:
-		facts = append(facts, fact{Name: "Sealed and signed by", Value: "the holder of the key " + r.PublicKey + ", which is a key that was given to this check, or one that such a key leads to"})
+		facts = append(facts, fact{Name: "Sealed and signed by", Value: "the holder of the key " + r.PublicKey + ". Whoever made this page expected this key, or one that leads to it: compare it with the operator's key that you know"})
 	default:
 		facts = append(facts, fact{Name: "Sealed and signed by", Value: "the holder of the key " + r.PublicKey + "; whose key that is was NOT checked"})
 	}
 	if o := r.Opening; o != nil && o.Generator != "" {
-		facts = append(facts, fact{"Made with", short(o.Generator), true})
+		facts = append(facts, quoted("Made with", short(o.Generator)))
 	}
 	return facts
 }
@@ -121,23 +136,23 @@ func partWords(o *aivs.Opening) string {
 // when returns the times of the session, of its sealing and of its time stamps.
 func (p *Page) when(all []decision) (facts []fact) {
 	r := p.Report
-	if len(all) > 0 {
-		first, last := all[0].row.Timestamp, all[0].row.Timestamp
-		for i := range all {
-			first, last = min(first, all[i].row.Timestamp), max(last, all[i].row.Timestamp)
-		}
-		facts = append(facts, fact{Name: "First decision, by the agent's clock", Value: seconds(first)}, fact{Name: "Last decision, by the agent's clock", Value: seconds(last)})
+	if p.total() > 0 {
+		facts = append(facts, fact{Name: "First decision, by the agent's clock", Value: seconds(p.Contents.first)}, fact{Name: "Last decision, by the agent's clock", Value: seconds(p.Contents.last)})
 	}
-	if !r.ExportedAt.IsZero() {
+	switch {
+	case r.ExportedAt.IsZero() && r.Opening != nil:
+		facts = append(facts, quoted("Sealed, by the operator's clock", short(r.Opening.ExportedAt)))
+	case r.ExportedAt.IsZero():
+	case r.CoversAll():
 		facts = append(facts, fact{Name: "Sealed, by the operator's clock", Value: instant(r.ExportedAt)})
-	} else if r.Opening != nil {
-		facts = append(facts, fact{Name: "Sealed, by the operator's clock", Value: short(r.Opening.ExportedAt)})
+	default:
+		facts = append(facts, fact{Name: "Made, as the file says", Value: instant(r.ExportedAt), Note: "The signature does not cover this: anyone can have changed it."})
 	}
 	for _, a := range r.Anchors {
-		facts = append(facts, fact{"Confirmed by " + short(a.File), short(a.Says), true})
+		facts = append(facts, quoted("Confirmed by "+short(a.File), short(a.Says)))
 	}
 	if len(r.Anchors) == 0 {
-		facts = append(facts, fact{Name: "Confirmed by somebody else", Value: "no: no time stamp and no transparency log was checked"})
+		facts = append(facts, fact{Name: "Confirmed by a time stamp or a transparency log", Value: "no: none was checked"})
 	}
 	return facts
 }
@@ -147,8 +162,10 @@ type sessionView struct {
 	Word, Words string
 	Counts      []fact
 	Remarks     []remark
-	Unlisted    string
 	Unchecked   []string
+
+	whole bool  // all of it could be read
+	gaps  int64 // how many gaps in the numbers it counts, if it could be read
 }
 
 // session returns the verdict on the session, nil if the bundle has none.
@@ -178,27 +195,23 @@ func session(r *aivs.Report, c *Contents) *sessionView {
 		{Name: "Decisions", Value: fmt.Sprint(r.Verdict.Traces)},
 		{Name: "of which without a violation", Value: fmt.Sprint(s.Traces.Verified)},
 		{Name: "of which not judged, because the card was unknown", Value: fmt.Sprint(s.Traces.Unknown)},
-		{Name: "Violations", Value: countsOf(s.Traces.Violations)},
-		{Name: "Findings on single decisions", Value: countsOf(s.Traces.Findings)},
-		{Name: "Findings on the session as a whole", Value: countsOf(s.Counts)},
+		countsOf("Violations", s.Traces.Violations),
+		countsOf("Findings on single decisions", s.Traces.Findings),
+		countsOf("Findings on the session as a whole", s.Counts),
 	}
+	v.gaps, v.whole = s.Counts[schema.TraceGap], true
 	v.Remarks = remarks("finding", s.Findings)
-	for i := range s.Findings[:min(len(s.Findings), len(v.Remarks))] {
-		if id := s.Findings[i].TraceID; id != "" && v.Remarks[i].Code != "" {
-			v.Remarks[i].Description += " (trace " + short(id) + ")"
-		}
-	}
 	v.Unchecked = shorts(s.Metadata.Unchecked)
 	return v
 }
 
-func countsOf(counts map[string]int64) string {
-	if len(counts) == 0 {
-		return "none"
-	}
+func countsOf(name string, counts map[string]int64) fact {
 	shown := map[string]int64{}
 	for kind, n := range counts {
 		shown[short(kind)] += n
 	}
-	return tally(shown)
+	if len(shown) == 0 {
+		return fact{Name: name, Value: "none"}
+	}
+	return fact{Name: name, Counts: tally(shown)}
 }

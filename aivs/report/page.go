@@ -40,8 +40,10 @@ type view struct {
 	Conclusion  string
 	VerdictTone string // of the sentence about the agent: plain, caution or bad
 	Verdict     string
+	Unknown     string // that it is not known who signed
 	Faults      []aivs.Fault
-	Proven      bool // the contents may be shown
+	MoreFaults  string // how many are not shown
+	Proven      bool   // the contents may be shown
 
 	Who, When  []fact
 	Cards      []cardView
@@ -90,19 +92,31 @@ func (p *Page) view() *view {
 	if r.Verdict != nil {
 		v.VerdictTone = verdictTones[r.Verdict.RecommendedAction]
 	}
-	for _, f := range r.Faults {
+	const most = 200
+	for i, f := range r.Faults {
+		if i == most {
+			v.MoreFaults = counted(int64(len(r.Faults)-most), "more fault") + "."
+			break
+		}
 		v.Faults = append(v.Faults, aivs.Fault{Where: short(f.Where), Message: long(f.Message), Detail: long(f.Detail)})
 	}
 	if !r.Intact {
 		v.Limits = p.limits(nil)
-		v.Who = []fact{{"The file says of itself that it is of session", short(r.SessionID), true}}
+		v.Who = []fact{quoted("The file says of itself that it is of session", short(r.SessionID))}
 		if r.Opening != nil {
-			v.Who = append(v.Who, fact{"and of agent", short(r.Opening.AgentID), true})
+			v.Who = append(v.Who, quoted("and of agent", short(r.Opening.AgentID)))
 		}
 		return v
 	}
+	if r.Signature == aivs.SignatureValid && !r.KeyPinned {
+		v.Unknown = "NOT CHECKED: who signed. Anyone can make a file that looks like this one and sign it with a key of their own."
+	}
+	agent := ""
+	if r.Opening != nil {
+		agent = r.Opening.AgentID
+	}
 	all := decisions(r, p.Contents)
-	v.Cards, v.Limits = cards(p.Contents), p.limits(all)
+	v.Cards, v.Limits = cards(p.Contents, agent), p.limits(all)
 	v.Who, v.When = p.who(v.Cards), p.when(all)
 	v.Session = session(r, p.Contents)
 	v.Claims = p.claims()
@@ -118,11 +132,18 @@ func (p *Page) decisions(v *view, all []decision) {
 	}
 	v.Total = counted(p.total(), "decision")
 	v.Decisions = entries(all, full)
+	for i := range v.Decisions {
+		if len(v.Cards) < 2 {
+			v.Decisions[i].CardID = ""
+		}
+	}
 	switch {
 	case len(all) > full && p.total() > int64(len(all)):
 		v.Limited = fmt.Sprintf("The file is too large for a page: only its first %s were read, and %d of them are shown in full.", counted(int64(len(all)), "row"), full)
-	case p.total() > int64(len(all)) || p.Contents.cut:
+	case p.total() > int64(len(all)):
 		v.Limited = fmt.Sprintf("The file is too large for a page: only its first %s were read. All of it was verified.", counted(int64(len(all)), "row"))
+	case p.Contents.cut():
+		v.Limited = "The file is too large for a page: some of its records, verdicts or cards are not shown. All of it was verified."
 	case len(all) > full:
 		v.Limited = fmt.Sprintf("Of %s, %d are shown in full: those with the gravest violations and findings, and then the first ones. "+
 			"Each run of the others has one line, which counts them. All of them were verified.", counted(int64(len(all)), "decision"), full)
@@ -134,20 +155,18 @@ func (p *Page) total() int64 { return p.Contents.count }
 
 var plainFileName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._=-]*$`)
 
-// commands returns how to check the file again.
+// commands returns how to check the file again. They do not contain the key: whoever made the page
+// chose it.
 func (p *Page) commands() []string {
-	name, key := p.File, p.Report.PublicKey
+	name := p.File
 	if !plainFileName.MatchString(name) {
 		name = "BUNDLE.tar.gz"
-	}
-	if key == "" || !p.Report.KeyPinned {
-		key = "PUBLIC_KEY"
 	}
 	return []string{
 		"sha256sum " + name,
 		"tar xzf " + name,
-		"python3 -I session_proof/verify.py --key " + key,
-		"plumbline bundle verify " + name + " --key " + key,
+		"python3 -I session_proof/verify.py --key PUBLIC_KEY",
+		"plumbline bundle verify " + name + " --key PUBLIC_KEY",
 	}
 }
 

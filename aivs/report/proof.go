@@ -1,10 +1,10 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/plumbline/plumbline/aivs"
-	"github.com/plumbline/plumbline/schema"
 )
 
 // claim is what a verification proves, and the check that proves it.
@@ -46,19 +46,19 @@ func (p *Page) claims() (all []claim) {
 		add("Since then, no input, output or error of a row was changed.", contentsCheck, secondCheck)
 	}
 	if r.Opening != nil && passed(r, tracesCheck) != "" {
-		add("The options, reasons, values and questions shown above are those of the records that the agent published, except for the values that were hidden before sealing.", tracesCheck)
+		add("The options, reasons, values and questions shown above are those of the records that were sealed with this log.", tracesCheck)
 	}
 	if r.CoversAll() {
-		add("The verdicts and the cards in this file are those that the operator sealed.", filesCheck, secondCheck)
+		add("The verdicts and the cards in this file are those that were sealed.", filesCheck, secondCheck)
 	}
 	if r.KeyPinned {
-		add("The key that signed is the expected one.", signerCheck)
+		add("The key that signed is the one that was expected when this page was made, or one that it leads to.", signerCheck)
 	}
-	if r.PreviousBundleHash != "" {
-		all = append(all, claim{"This part continues the bundle with the SHA-256 " + r.PreviousBundleHash + ". Whether that one is intact is for its own check to say.", []string{passed(r, filesCheck)}})
+	if r.PreviousBundleHash != "" && r.CoversAll() {
+		add("This part continues the bundle with the SHA-256 "+r.PreviousBundleHash+". Whether that one is intact is for its own check to say.", filesCheck, secondCheck)
 	}
 	for _, a := range r.Anchors {
-		all = append(all, claim{"Somebody other than the operator confirms this file: " + short(a.Says) + ".", []string{short(a.File)}})
+		all = append(all, claim{"Whoever holds the key of this time stamp or log confirms this file: " + short(a.Says) + ". Whether that is somebody other than the operator, this check does not show.", []string{short(a.File)}})
 	}
 	return all
 }
@@ -73,8 +73,12 @@ func (p *Page) limits(decided []decision) (all []string) {
 	if !r.Intact {
 		return all
 	}
+	if r.Signature == aivs.SignatureValid {
+		all = append(all, "Other versions: whoever holds the key can sign another file about the same session at any time, with any date. The time of sealing is the operator's statement.")
+	}
 	all = append(all, p.completeness(decided))
 	if o := r.Opening; o != nil {
+		all = append(all, "Who acted: that these records are those of the agent named above, and that it published them like this, is the operator's statement.")
 		if n := o.Redactions + o.OptionalRedactions; n > 0 {
 			all = append(all, "Hidden values: "+counted(n, "value")+" that looked secret were replaced by [REDACTED] before the file was sealed. They are in no part of it.")
 		}
@@ -84,6 +88,25 @@ func (p *Page) limits(decided []decision) (all []string) {
 	}
 	if r.Verdict != nil {
 		all = append(all, "The verdicts: they are the conclusions of the operator's pipeline. The signature shows that they were not changed, not that they are right.")
+		all = append(all, p.contradictions(decided)...)
+	}
+	return all
+}
+
+// contradictions says where the verdict on the session does not agree with what it is about.
+func (p *Page) contradictions(decided []decision) (all []string) {
+	v := p.Report.Verdict
+	if v.Traces != p.total() {
+		all = append(all, fmt.Sprintf("CONTRADICTION: the verdict on the session is about %s, and the log has %s.", counted(v.Traces, "decision"), counted(p.total(), "decision")))
+	}
+	violations := int64(0)
+	for i := range decided {
+		if d := &decided[i]; d.verdict != nil {
+			violations += int64(len(d.verdict.Violations))
+		}
+	}
+	if violations != v.Violations && !p.Contents.cut() {
+		all = append(all, fmt.Sprintf("CONTRADICTION: the verdict on the session counts %s, and the verdicts on its decisions have %s.", counted(v.Violations, "violation"), counted(violations, "violation")))
 	}
 	return all
 }
@@ -91,17 +114,20 @@ func (p *Page) limits(decided []decision) (all []string) {
 // completeness says whether a decision could be missing.
 func (p *Page) completeness(all []decision) string {
 	const missing = "Completeness: "
-	numbered, gaps := len(all) > 0, false
+	numbered, readable := len(all) > 0, p.total() == int64(len(all))
 	for i := range all {
-		numbered = numbered && all[i].trace != nil && all[i].trace.Context.HasSequenceNumber
+		readable = readable && all[i].trace != nil
+		numbered = numbered && readable && all[i].trace.Context.HasSequenceNumber
 	}
-	if v := session(p.Report, p.Contents); v != nil {
-		gaps = slices.ContainsFunc(v.Remarks, func(r remark) bool { return r.Code == schema.TraceGap })
-	}
+	v := session(p.Report, p.Contents)
 	switch {
-	case gaps:
+	case v != nil && v.gaps > 0:
 		return missing + "the operator's pipeline found that records are missing (TRACE_GAP, above)."
-	case numbered && p.total() == int64(len(all)):
+	case v == nil || !v.whole:
+		return missing + "the file records no search for missing records."
+	case !readable:
+		return missing + "not all records could be read for this page, so it does not know whether the agent numbered them."
+	case numbered:
 		return missing + "the agent numbered its records, and the operator's pipeline found no gap. A record that the agent withheld at the end of the session leaves none."
 	}
 	return missing + "the agent did not number all of its records, so one that it never sent leaves no gap."

@@ -186,17 +186,17 @@ func TestPageOfASession(t *testing.T) {
 	wants(t, text,
 		"INTACT: this bundle is unchanged since it was signed. It says nothing about whether the agent behaved well.",
 		"Verdict recorded inside: DENY (1 violation, 1 finding).",
-		"Agent did:web:shop.example", "jane@example.org, a person, the agent acts with delegated authority", "Session order-4711", hex.EncodeToString(public),
+		"Agent did:web:shop.example", "jane@example.org a person; the agent acts with delegated authority", "Session order-4711", hex.EncodeToString(public),
 		"2026-03-01 06:00:00.5 UTC", "Sealed, by the operator's clock 2026-03-02 06:00:00 UTC",
-		"The agent did purchase", "Buy it: Jane approved it 0.90 chosen", "b Do nothing 0.10", "Why, in the agent's words: Jane approved it", "By the values: honesty · confidence 75 %",
+		"The agent did purchase", "Buy it: Jane approved it 0.9 chosen", "b Do nothing 0.1", "Why, in the agent's words: Jane approved it", "By the values: honesty · confidence 0.75",
 		"The price is above 100", "Answer approved, as the agent reports it", "amount <= 150",
 		"The agent did something that its card forbids. (critical violation, [FORBIDDEN_ACTION] )", "sell_data is forbidden",
-		"The records contradict each other about which came first. (moderate finding, [TRACE_ORDER] )", "The agent was not confident. (warning, [near_boundary] )",
+		"The records contradict each other about which came first. (moderate finding, [TRACE_ORDER] , on the record tr-3 )", "The agent was not confident. (warning, [near_boundary] )",
 		"It must ask first, or refuse, if amount > 100 (escalate)", "It must not sell_data",
 		"no row of the log was changed, added, removed or moved. hash chain: 5 rows, each linked to the one before signature: Ed25519, by",
-		"The key that signed is the expected one. who signed:",
+		"The key that signed is the one that was expected when this page was made, or one that it leads to. who signed:",
 		"AAP does NOT ensure alignment—it provides visibility.", "Tested on transformer-based agents", "Completeness: the agent did not number all of its records", "2 values that looked secret",
-		hex.EncodeToString(sum[:]), "python3 -I session_proof/verify.py --key "+hex.EncodeToString(public), "plumbline bundle verify bundle.tar.gz --key")
+		hex.EncodeToString(sum[:]), "python3 -I session_proof/verify.py --key PUBLIC_KEY", "plumbline bundle verify bundle.tar.gz --key PUBLIC_KEY")
 	if again, _ := page(t, bundle, 0, public); again != markup {
 		t.Error("the same bundle gave two pages")
 	}
@@ -208,7 +208,7 @@ func TestPageOfASession(t *testing.T) {
 	}
 	markup, text = page(t, bundle, 0)
 	wants(t, text, "whose key that is was NOT checked", "NOT CHECKED: who signed. Get the operator's public key by another way", "--key PUBLIC_KEY")
-	if strings.Contains(markup, `<div class="banner good"`) || strings.Contains(text, "The key that signed is the expected one") {
+	if strings.Contains(markup, `<div class="banner good"`) || strings.Contains(text, "The key that signed is the one that was expected") {
 		t.Error("without a key the page says that the signer is known")
 	}
 	markup, text = page(t, shop(t).sealed(t, nil), 0)
@@ -269,7 +269,7 @@ func TestHostileTextsAreHarmless(t *testing.T) {
 		if name == "intact" {
 			wants(t, text, "alert(1)", "⟨U+202E⟩gnp.exe", "⟨U+001B⟩[2J")
 		}
-		allowed := []string{"html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "div", "p", "section", "table", "thead", "tr", "th", "td", "span", "article", "ul", "li", "pre", "code", "strong", "footer"}
+		allowed := []string{"html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "div", "p", "section", "table", "thead", "tr", "th", "td", "span", "article", "ul", "li", "pre", "code", "strong", "footer", "br"}
 		for _, m := range regexp.MustCompile(`<([!/]?)([A-Za-z0-9]*)([^>]*)>`).FindAllStringSubmatch(styles.ReplaceAllString(markup, "<style></style>"), -1) {
 			if m[1] == "!" && m[2] == "DOCTYPE" {
 				continue
@@ -322,7 +322,7 @@ func TestPageOfManyDecisions(t *testing.T) {
 	}
 	bundle := s.sealed(t, key())
 	markup, text := page(t, bundle, 50)
-	wants(t, text, "10,000 decisions, in order. Row numbers are those of the log in the file. Of 10,000 decisions, 50 are shown in full", "All of them were verified.",
+	wants(t, text, "10,000 decisions, in the order of the log, with its row numbers.", "Of 10,000 decisions, 50 are shown in full", "All of them were verified.",
 		"Row 7002.", "Row 8002.", "Row 8003.", "Row 2.", "Row 48.", "Rows 49 to 7001 are not shown in full: 6,953 decisions. Actions: buy (3477), search (3476). None of them has a violation or a finding.")
 	if strings.Contains(text, "Row 49.") || len(markup) > 300_000 {
 		t.Errorf("the page has %d bytes", len(markup))

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 	"unicode"
@@ -15,27 +17,36 @@ const (
 	shortText = 300
 )
 
-const zeroWidthJoiner = '\u200d'
+const (
+	zeroWidthJoiner = '\u200d'
+	brailleBlank    = '\u2800'
+)
+
+// invisible are letters and marks that show nothing.
+var invisible = []*unicode.RangeTable{unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector}
+
+// mostMarks is how many marks may stand on one letter. More of them could cover other text.
+const mostMarks = 4
 
 // clean returns a text of a bundle with every character that could change how the page is shown
-// (controls, and marks of the direction of writing) as its code. It cuts a text that is too long,
-// and says so.
+// (controls, marks of the direction of writing, piles of marks), or that nobody sees, as its code.
+// It cuts a text that is too long, and says so.
 func clean(text string, most int) string {
 	var b strings.Builder
-	written := 0
-	text = strings.ToValidUTF8(text, "\ufffd")
-	for _, r := range text {
+	written, marks, before := 0, 0, rune(0)
+	for _, r := range strings.ToValidUTF8(text, "\ufffd") {
 		if written++; written > most {
 			continue
 		}
-		switch {
-		case r == '\n', r == '\t', r == zeroWidthJoiner: // which emoji are made with
-			b.WriteRune(r)
-		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp):
-			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
-		default:
-			b.WriteRune(r)
+		if marks++; !unicode.In(r, unicode.Mn, unicode.Me) {
+			marks = 0
 		}
+		if plain(r, before) && marks <= mostMarks {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(code(r))
+		}
+		before = r
 	}
 	if more := written - most; more > 0 {
 		fmt.Fprintf(&b, " … (%s more; all of them are in the bundle)", counted(int64(more), "character"))
@@ -43,9 +54,76 @@ func clean(text string, most int) string {
 	return b.String()
 }
 
-func short(text string) string { return clean(text, shortText) }
+// plain reports whether a character is shown as it is, after the one before.
+func plain(r, before rune) bool {
+	switch {
+	case r == '\n', r == '\t':
+		return true
+	case r == zeroWidthJoiner, unicode.In(r, unicode.Variation_Selector): // which emoji and some scripts are written with
+		return unicode.In(before, unicode.So, unicode.Sk, unicode.Mn)
+	}
+	return unicode.IsGraphic(r) && r != brailleBlank && !unicode.In(r, invisible...)
+}
+
+// code returns the code of a character.
+func code(r rune) string { return fmt.Sprintf("⟨U+%04X⟩", r) }
+
+func short(text string) string { return unmixed(clean(text, shortText)) }
 
 func long(text string) string { return clean(text, longText) }
+
+// lookalikes are scripts with letters that look like Latin ones.
+var lookalikes = []*unicode.RangeTable{unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Cherokee, unicode.Coptic, unicode.Lisu}
+
+// unmixed returns a name with the letters of those scripts as codes in words that have Latin
+// letters, too: a name that looks like another one is seen to be different.
+func unmixed(name string) string {
+	if strings.IndexFunc(name, func(r rune) bool { return unicode.In(r, lookalikes...) }) < 0 {
+		return name
+	}
+	var b strings.Builder
+	for len(name) > 0 {
+		end := strings.IndexFunc(name, func(r rune) bool { return !unicode.IsLetter(r) })
+		if end < 0 {
+			end = len(name)
+		}
+		word := name[:end]
+		latin := strings.IndexFunc(word, func(r rune) bool { return unicode.Is(unicode.Latin, r) }) >= 0
+		for _, r := range word {
+			if latin && unicode.In(r, lookalikes...) {
+				b.WriteString(code(r))
+			} else {
+				b.WriteRune(r)
+			}
+		}
+		rest := strings.TrimLeftFunc(name[end:], func(r rune) bool { return !unicode.IsLetter(r) })
+		b.WriteString(name[end : len(name)-len(rest)])
+		name = rest
+	}
+	return b.String()
+}
+
+// spelt returns a note on how a name is spelt, "" for one in ASCII.
+func spelt(name string) string {
+	var b strings.Builder
+	others := 0
+	for i, r := range []rune(strings.ToValidUTF8(name, "\ufffd")) {
+		if i == shortText {
+			b.WriteString(" …")
+			break
+		}
+		if r >= ' ' && r <= '~' {
+			b.WriteRune(r)
+		} else {
+			others++
+			b.WriteString(code(r))
+		}
+	}
+	if others == 0 {
+		return ""
+	}
+	return "With every character outside ASCII as its code: " + b.String()
+}
 
 // shorts returns a list of texts, with a last entry that counts those left out.
 func shorts(texts []string) []string {
@@ -61,16 +139,31 @@ func shorts(texts []string) []string {
 }
 
 // value returns JSON of a bundle for people: indented, texts without needless escapes. It returns ""
-// for no value and for an empty object.
+// for no value and for an empty object. JSON that is large or deep stays as it is: indenting it would
+// multiply its size.
 func value(raw []byte) string {
+	const mostBytes = 1 << 20
 	v := jsontext.Value(strings.TrimSpace(string(raw)))
 	if len(v) == 0 || string(v) == "{}" || string(v) == "null" {
 		return ""
 	}
-	if v.Format(jsontext.WithIndent("  "), jsontext.SpaceAfterColon(true)) != nil {
+	if len(v) > mostBytes || deep(v) || v.Format(jsontext.WithIndent("  "), jsontext.SpaceAfterColon(true)) != nil {
 		return long(string(raw))
 	}
 	return long(string(v))
+}
+
+// deep reports whether more than 32 objects and arrays are nested in one another.
+func deep(v []byte) bool {
+	in := jsontext.NewDecoder(bytes.NewReader(v))
+	for {
+		if _, err := in.ReadToken(); err != nil {
+			return false
+		}
+		if in.StackDepth() > 32 {
+			return true
+		}
+	}
 }
 
 // instant returns a time for people.
@@ -87,7 +180,7 @@ func seconds(unix float64) string {
 	if !(unix >= 0 && unix < year10000) {
 		return "unknown"
 	}
-	return instant(time.UnixMicro(int64(unix * 1e6)))
+	return instant(time.UnixMicro(int64(math.Floor(unix*1e6 + 0.5))))
 }
 
 func counted(n int64, what string) string {
