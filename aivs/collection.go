@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/plumbline/plumbline/aivs/pyjson"
 )
 
 // Located is a verified bundle and its path.
@@ -56,7 +59,7 @@ func CheckCollection(bundles []Located) *Collection {
 func (c *Collection) session(parts []Located) {
 	c.Sessions++
 	opening := parts[0].Report.Opening
-	name := fmt.Sprintf("session %q of agent %q", opening.SessionID, opening.AgentID)
+	name := "session " + whole(opening.SessionID) + " of agent " + whole(opening.AgentID)
 	part, before, this := int64(0), []string(nil), []string{""} // before and this: digests of the bundles of the previous part and of this part
 	for i, p := range parts {
 		o := p.Report.Opening
@@ -87,6 +90,11 @@ func (c *Collection) session(parts []Located) {
 	if !parts[len(parts)-1].Report.Opening.LastPart {
 		c.Open = append(c.Open, name)
 	}
+}
+
+// whole returns a text of a bundle as verify_all.py quotes it: a JSON string in ASCII.
+func whole(text string) string {
+	return string(pyjson.AppendString(nil, strings.ToValidUTF8(text, "\ufffd")))
 }
 
 // foreign checks the links of bundles of other dialects.

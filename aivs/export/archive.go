@@ -2,9 +2,12 @@ package export
 
 import (
 	"archive/tar"
+	"crypto/ed25519"
 	"crypto/sha256"
 	_ "embed"
+	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -22,19 +25,24 @@ type Archive struct {
 	Missing      []Missing
 	MissingKnown bool   // Missing has everything of the range that the operator's database has in no bundle
 	KeyList      []byte // keys.jsonl; nil if there is none
+
+	// Key signs the index, nil: nobody does. Without a signature, whoever passes the archive on can
+	// leave out bundles together with their entries.
+	Key ed25519.PrivateKey
 }
 
 // The names within the archive.
 const (
-	folder       = "plumbline-export/"
-	bundleFolder = "bundles/"
-	pageFolder   = "reports/"
-	indexName    = "index.json"
-	textName     = "index.txt"
-	keysName     = "keys.jsonl"
-	readmeName   = "README.txt"
-	allName      = "verify_all.py"
-	verifierName = "verify.py"
+	folder        = "plumbline-export/"
+	bundleFolder  = "bundles/"
+	pageFolder    = "reports/"
+	indexName     = "index.json"
+	textName      = "index.txt"
+	signatureName = "index.sig"
+	keysName      = "keys.jsonl"
+	readmeName    = "README.txt"
+	allName       = "verify_all.py"
+	verifierName  = "verify.py"
 )
 
 //go:embed verify_all.py
@@ -43,19 +51,15 @@ var verifyAll []byte
 //go:embed README.txt
 var readme []byte
 
-// Write writes the archive as a tar file, and returns its index.
+// Write writes the archive as a tar file, and returns its index. The index comes last: it has the
+// digest of every other file.
 func (a *Archive) Write(w io.Writer) (*Index, error) {
 	x := a.index()
-	text, err := json.Marshal(x, json.Deterministic(true), jsontext.WithIndent("  "))
-	if err != nil {
-		return nil, fmt.Errorf("export: the index: %w", err)
-	}
 	out := &writer{tar: tar.NewWriter(w)}
 	out.bytes(readmeName, readme)
 	out.bytes(allName, verifyAll)
 	out.bytes(verifierName, aivs.VerifierScript())
 	out.bytes(textName, []byte(x.text()))
-	out.bytes(indexName, append(text, '\n'))
 	if a.KeyList != nil {
 		out.bytes(keysName, a.KeyList)
 	}
@@ -72,6 +76,9 @@ func (a *Archive) Write(w io.Writer) (*Index, error) {
 			}
 		}
 	}
+	if x.Files = out.files; out.err == nil {
+		out.err = out.index(x, a.Key)
+	}
 	if out.err == nil {
 		out.err = out.tar.Close()
 	}
@@ -81,11 +88,38 @@ func (a *Archive) Write(w io.Writer) (*Index, error) {
 	return x, nil
 }
 
+// index writes the index, and its signature if there is a key.
+func (w *writer) index(x *Index, key ed25519.PrivateKey) error {
+	text, err := json.Marshal(x, json.Deterministic(true), jsontext.WithIndent("  "))
+	if err != nil {
+		return fmt.Errorf("the index: %w", err)
+	}
+	text = append(text, '\n')
+	w.bytes(indexName, text)
+	if key == nil {
+		return w.err
+	}
+	signed, err := json.Marshal(signature{
+		PublicKey: hex.EncodeToString(key.Public().(ed25519.PublicKey)),
+		Signature: base64.StdEncoding.EncodeToString(ed25519.Sign(key, append([]byte(indexType+"\n"), text...))),
+	})
+	w.bytes(signatureName, append(signed, '\n'))
+	return errors.Join(err, w.err)
+}
+
+// signature is index.sig: a signature over the type of the index, a line feed, and index.json. No
+// other signature of Plumbline is over bytes that begin like this.
+type signature struct {
+	PublicKey string `json:"public_key"` // 64 hexadecimal digits
+	Signature string `json:"signature"`  // Ed25519, in base64
+}
+
 // writer writes entries whose headers depend on nothing but their names and sizes. It keeps the
-// first error.
+// first error, and the digest of each file that is not a bundle.
 type writer struct {
-	tar *tar.Writer
-	err error
+	tar   *tar.Writer
+	files []File
+	err   error
 }
 
 func (w *writer) header(name string, size int64) {
@@ -99,6 +133,8 @@ func (w *writer) bytes(name string, data []byte) {
 	if w.err == nil {
 		_, w.err = w.tar.Write(data)
 	}
+	sum := sha256.Sum256(data)
+	w.files = append(w.files, File{Name: name, SHA256: hex.EncodeToString(sum[:])})
 }
 
 // bundle writes a bundle whose bytes are those that were verified.

@@ -89,11 +89,12 @@ func month(t testing.TB, keys ...ed25519.PublicKey) *export.Archive {
 
 func bundle(t testing.TB, name string, content []byte, keys ...ed25519.PublicKey) export.Bundle {
 	t.Helper()
-	report, err := aivs.Verify(bytes.NewReader(content), aivs.Options{Keys: keys})
+	var times export.Times
+	report, err := aivs.Verify(bytes.NewReader(content), aivs.Options{Keys: keys, Row: times.Row})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return export.Bundle{Name: name, Report: report, InRange: true, Size: int64(len(content)), First: report.ExportedAt, Last: report.ExportedAt,
+	return export.Bundle{Name: name, Report: report, InRange: true, Size: int64(len(content)), Times: times,
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }}
 }
 
@@ -169,7 +170,7 @@ func TestPythonAloneVerifiesAnExport(t *testing.T) {
 	for name, arguments := range map[string][]string{"no key": nil, "the first key": {"--key", hexOf(keyOf(1))}, "the second key": {"--key", hexOf(keyOf(2))}} {
 		passed, output := verifyAll(t, directory, arguments...)
 		if !passed || !strings.Contains(output, "4 bundles, 4 intact, 0 not, 0 faults between bundles and index, 0 missing") ||
-			!strings.Contains(output, "INTACT  agent/a1.tar.gz  Verdict recorded inside: PROCEED (0 violations, 0 findings).") ||
+			!strings.Contains(output, "INTACT  bundles/agent/a1.tar.gz  Verdict recorded inside: PROCEED (0 violations, 0 findings).") ||
 			strings.Contains(output, "NOT CHECKED: who signed") != (arguments == nil) || !strings.Contains(output, "Verified does NOT equal safe.") {
 			t.Errorf("%s: %s", name, output)
 		}
@@ -178,8 +179,9 @@ func TestPythonAloneVerifiesAnExport(t *testing.T) {
 		t.Errorf("a stranger's key: %s", output)
 	}
 	text, err := os.ReadFile(filepath.Join(directory, "index.txt"))
-	for _, want := range []string{"agent \"did:web:shop.example\", from 2026-03-04T00:00:00Z, up to and without 2026-03-31T00:00:00Z", "4 bundles of 3 sessions: 4 intact, 0 not intact.",
-		"every record of the range that is stored there is in a bundle", "outside the range: here because another part", "Every session is complete", "session a, part 2 (last: true), recorded verdict PROCEED"} {
+	for _, want := range []string{"agent \"did:web:shop.example\", from 2026-03-04 00:00:00 UTC (included), to 2026-03-31 00:00:00 UTC (not included)\n", "4 bundles of 3 sessions: 4 intact, 0 not intact. 4 decisions in the intact ones.\n1 bundle outside the range",
+		"every record of the range that is stored there is in a bundle", "outside the range: another part of its session is in it", "decisions from 2026-03-05 00:00:00 UTC to 2026-03-05 00:00:00 UTC, by the agent's clock\n  sealed 2026-03-05T01:00:00Z, by the operator's clock\n",
+		"whose key that is was not checked", "Every session is complete", "session a, part 2 (last: true), recorded verdict PROCEED"} {
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%v: index.txt does not say %q:\n%s", err, want, text)
 		}
@@ -208,12 +210,12 @@ func TestDamagedExports(t *testing.T) {
 		edits map[string]func([]byte) []byte
 		want  []string
 	}{
-		"one byte of a bundle":     {edit("bundles/agent/b.tar.gz", flip), []string{"NOT INTACT  agent/b.tar.gz", "FAIL  bundles/agent/b.tar.gz: its SHA-256 is not the one in the index"}},
+		"one byte of a bundle":     {edit("bundles/agent/b.tar.gz", flip), []string{"NOT INTACT  bundles/agent/b.tar.gz", "FAIL  bundles/agent/b.tar.gz: its SHA-256 is not the one in the index"}},
 		"a bundle is gone":         {edit("bundles/agent/b.tar.gz", gone), []string{"FAIL  bundles/agent/b.tar.gz: the index lists it, and it is not here"}},
 		"the first part is gone":   {edit("bundles/agent/a1.tar.gz", gone), []string{`session "a" of agent "did:web:shop.example": part 1 is missing`}},
 		"gone from index, too":     {map[string]func([]byte) []byte{"bundles/agent/a1.tar.gz": gone, "index.json": swap("a1.tar.gz", "a2.tar.gz")}, []string{"part 1 is missing"}},
 		"not in the index":         {edit("index.json", swap("agent/b.tar.gz", "agent/x.tar.gz")), []string{"FAIL  bundles/agent/b.tar.gz: it is here, and the index does not list it"}},
-		"another part":             {edit("index.json", swap(`"part": 2`, `"part": 3`)), []string{"the index says something else about it than the bundle"}},
+		"another part":             {edit("index.json", swap(`"part": 2`, `"part": 3`)), []string{"bundles/agent/a2.tar.gz: the index says something else about it than the bundle (part)"}},
 		"an older key in the list": {edit("keys.jsonl", swap(hexOf(keyOf(1)), hexOf(keyOf(3)))), []string{"FAIL  keys.jsonl: line 1 is not a line of a key list"}},
 		"the list is shorter":      {edit("keys.jsonl", func(b []byte) []byte { return b[bytes.IndexByte(b, '\n')+1:] }), []string{"FAIL  keys.jsonl: line 1 is not a line of a key list"}},
 		"a stranger's key in the list": {edit("keys.jsonl", func(b []byte) []byte {
@@ -261,13 +263,13 @@ func TestIndexNamesWhatIsWrongOrMissing(t *testing.T) {
 	}
 	directory := unpacked(t, archive, nil)
 	passed, output := verifyAll(t, directory)
-	for _, want := range []string{"NOT INTACT  agent/d.tar.gz", `MISSING  agent "did:web:shop.example", session "held": held and not sealed: rows and receipts differ`, `session "open\u001b": not sealed yet`, "5 bundles, 4 intact, 1 not"} {
+	for _, want := range []string{"NOT INTACT  bundles/agent/d.tar.gz", `MISSING  agent "did:web:shop.example", session "held": held and not sealed: rows and receipts differ`, `session "open\u001b": not sealed yet`, "5 bundles, 4 intact, 1 not"} {
 		if passed || !strings.Contains(output, want) {
 			t.Errorf("want %q:\n%s", want, output)
 		}
 	}
 	text, err := os.ReadFile(filepath.Join(directory, "index.txt"))
-	for _, want := range []string{`session "open\x1b": 3 records in no bundle, from 2026-03-12T00:00:00Z to 2026-03-13T00:00:00Z: not sealed yet`, "NOT INTACT  bundles/agent/d.tar.gz\n", "  FAIL  "} {
+	for _, want := range []string{`session "open\x1b": 3 records in no bundle, from 2026-03-12 00:00:00 UTC to 2026-03-13 00:00:00 UTC: not sealed yet`, "NOT INTACT  bundles/agent/d.tar.gz\n", "  FAIL  "} {
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("index.txt does not say %q:\n%s", want, text)
 		}
@@ -319,7 +321,7 @@ func TestHostileBundleInAnExport(t *testing.T) {
 		t.Fatal(err)
 	}
 	passed, output := verifyAll(t, directory)
-	if passed || !strings.Contains(output, "NOT INTACT  evil.tar.gz") || !strings.Contains(output, "FAIL  archive: not a plain file") {
+	if passed || !strings.Contains(output, "NOT INTACT  bundles/evil.tar.gz") || !strings.Contains(output, "FAIL  archive: not a plain file") {
 		t.Error(output)
 	}
 	var index map[string]any

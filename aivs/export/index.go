@@ -14,6 +14,7 @@ import (
 
 // Range is what an archive is about.
 type Range struct {
+	Tenant  string    `json:"tenant,omitempty"`   // empty: the default one, or not known
 	AgentID string    `json:"agent_id,omitempty"` // empty: every agent
 	From    time.Time `json:"from,omitzero"`      // zero: from the beginning
 	To      time.Time `json:"to,omitzero"`        // not included; zero: to the end
@@ -30,24 +31,46 @@ func (r *Range) String() string {
 	if r.AgentID != "" {
 		text = fmt.Sprintf("agent %q", r.AgentID)
 	}
+	if r.Tenant != "" {
+		text += fmt.Sprintf(" of tenant %q", r.Tenant)
+	}
 	if !r.From.IsZero() {
-		text += ", from " + r.From.Format(time.RFC3339)
+		text += ", from " + stamp(r.From) + " (included)"
 	}
 	if !r.To.IsZero() {
-		text += ", up to and without " + r.To.Format(time.RFC3339)
+		text += ", to " + stamp(r.To) + " (not included)"
 	}
 	return text
 }
 
+// Times are the times of the first and the last decision of a bundle; zero if it has none.
+type Times struct{ First, Last time.Time }
+
+// Row extends the times by a row. It ignores rows that are not decisions, and times that no clock
+// shows.
+func (t *Times) Row(r *aivs.Row) {
+	const year10000 = 253402300800
+	if r.Framing() || !(r.Timestamp >= 0 && r.Timestamp < year10000) {
+		return
+	}
+	at := r.Time()
+	if t.First.IsZero() || at.Before(t.First) {
+		t.First = at
+	}
+	if at.After(t.Last) {
+		t.Last = at
+	}
+}
+
 // Bundle is one bundle to be archived.
 type Bundle struct {
-	Name        string       // with slashes, of the bundle within the bundle directory
-	Report      *aivs.Report // the result of verifying it
-	First, Last time.Time    // the times of its first and its last decision; zero if it has none
-	InRange     bool         // false: it is there because another part of its session is in the range
-	Size        int64
-	Open        func() (io.ReadCloser, error)
-	SideFiles   []SideFile // its time stamp and its proof of inclusion
+	Name      string       // with slashes, of the bundle within the bundle directory
+	Report    *aivs.Report // the result of verifying it
+	Times                  // of its decisions; those of its sealing if it has none
+	InRange   bool         // false: it is there because another part of its session is in the range
+	Size      int64
+	Open      func() (io.ReadCloser, error)
+	SideFiles []SideFile // its time stamp and its proof of inclusion
 
 	// Page, where set, returns a page about the bundle (package aivs/report) for people.
 	Page func() ([]byte, error)
@@ -70,6 +93,9 @@ type Missing struct {
 	Why       string    `json:"why"`
 }
 
+// NotKnown is said of an archive that was made without a database.
+const NotKnown = "NOT CHECKED: sessions that are held or not sealed yet. This archive was made from a directory of bundles alone."
+
 // indexType names the form of index.json.
 const indexType = "plumbline-export/1"
 
@@ -78,6 +104,7 @@ type Index struct {
 	Type    string       `json:"type"`
 	Range   Range        `json:"range"`
 	Bundles []Entry      `json:"bundles"` // by agent, session and part
+	Files   []File       `json:"files"`   // every other file but the index and its signature
 	Summary Summary      `json:"summary"`
 	Between []aivs.Fault `json:"faults_between"` // of links between parts
 	Open    []string     `json:"open"`           // sessions whose last part is not here
@@ -87,6 +114,12 @@ type Index struct {
 	// known about sessions that are held or not sealed yet.
 	MissingKnown bool     `json:"missing_known"`
 	NotProven    []string `json:"not_proven"`
+}
+
+// File is a file of the archive that is not a bundle.
+type File struct {
+	Name   string `json:"file"` // within the archive
+	SHA256 string `json:"sha256"`
 }
 
 // Entry is one bundle of the index.
@@ -103,6 +136,7 @@ type Entry struct {
 	Last         time.Time             `json:"last,omitzero"`
 	SealedAt     string                `json:"sealed_at,omitempty"`
 	Rows         int64                 `json:"rows"`
+	Traces       int64                 `json:"traces"` // decisions, as its open row counts them
 	Intact       bool                  `json:"intact"`
 	Conclusion   string                `json:"conclusion"`
 	Faults       []aivs.Fault          `json:"faults"`
@@ -119,6 +153,7 @@ type Summary struct {
 	Bundles   int            `json:"bundles"`
 	Intact    int            `json:"intact"`
 	NotIntact int            `json:"not_intact"`
+	Outside   int            `json:"outside"` // of all bundles: outside the range, here because of another part of their session
 	Sessions  int            `json:"sessions"`
 	Traces    int64          `json:"traces"`
 	Verdicts  map[string]int `json:"verdicts"` // by recommended action
@@ -169,7 +204,7 @@ func entryOf(b *Bundle) Entry {
 	r, o := b.Report, opening(b)
 	e := Entry{
 		File: bundleFolder + b.Name, SHA256: r.SHA256, AgentID: o.AgentID, SessionID: r.SessionID, Part: o.Part, LastPart: o.LastPart,
-		InRange: b.InRange, First: b.First, Last: b.Last, SealedAt: o.ExportedAt, Rows: r.Rows,
+		InRange: b.InRange, First: b.First, Last: b.Last, SealedAt: o.ExportedAt, Rows: r.Rows, Traces: o.TraceCount,
 		Intact: r.Intact, Conclusion: r.Conclusion(), Faults: r.Faults, Skipped: r.Skipped,
 		Signature: r.Signature, PublicKey: r.PublicKey, KeyExpected: r.KeyPinned, PreviousHash: r.PreviousBundleHash, Verdict: r.Verdict,
 	}
@@ -180,13 +215,16 @@ func entryOf(b *Bundle) Entry {
 }
 
 func (s *Summary) count(e *Entry) {
+	if !e.InRange {
+		s.Outside++
+	}
 	if !e.Intact {
 		s.NotIntact++
 		return
 	}
 	s.Intact++
+	s.Traces += e.Traces
 	if e.Verdict != nil {
-		s.Traces += e.Verdict.Traces
 		s.Verdicts[string(e.Verdict.RecommendedAction)]++
 	}
 }
@@ -197,14 +235,21 @@ func (x *Index) text() string {
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	s := &x.Summary
 	line("Sealed bundles of %s", x.Range.String())
+	line("This list is a summary. The bundles are the evidence: python3 -I verify_all.py compares them with it (README.txt).")
 	line("")
-	line("%d bundles of %d sessions: %d intact, %d not intact. %d records.", s.Bundles, s.Sessions, s.Intact, s.NotIntact, s.Traces)
-	line("Recorded verdicts: %d %s, %d %s, %d %s.", s.Verdicts[string(schema.Proceed)], "PROCEED", s.Verdicts[string(schema.Review)], "REVIEW", s.Verdicts[string(schema.Deny)], "DENY")
+	line("%s of %s: %d intact, %d not intact. %s in the intact ones.", counted(s.Bundles, "bundle"), counted(s.Sessions, "session"), s.Intact, s.NotIntact, counted(int(s.Traces), "decision"))
+	if s.Outside > 0 {
+		line("%s outside the range, with all decisions in it: another part of the session is in the range.", counted(s.Outside, "bundle"))
+	}
+	line("Recorded verdicts: %d PROCEED, %d REVIEW, %d DENY.", s.Verdicts[string(schema.Proceed)], s.Verdicts[string(schema.Review)], s.Verdicts[string(schema.Deny)])
 	line("")
 	line("Not in this archive")
-	if !x.MissingKnown {
-		line("  NOT CHECKED: sessions that are held or not sealed yet. This archive was made from a directory of bundles alone.")
-	} else if len(x.Missing) == 0 {
+	switch {
+	case !x.MissingKnown:
+		line("  %s", NotKnown)
+	case len(x.Missing)+s.Bundles == 0:
+		line("  Nothing, and nothing is in it: the operator's database has no record of the range. Is the agent's id the right one?")
+	case len(x.Missing) == 0:
 		line("  Nothing: according to the operator's database, every record of the range that is stored there is in a bundle of this archive.")
 	}
 	for i := range x.Missing {
@@ -221,7 +266,7 @@ func (x *Index) text() string {
 	for _, session := range x.Open {
 		line("  OPEN  %s: its last part is not here, or is not sealed yet", quoted(session))
 	}
-	if len(x.Between)+len(x.Late)+len(x.Open) == 0 {
+	if s.Sessions > 0 && s.NotIntact+len(x.Between)+len(x.Late)+len(x.Open) == 0 {
 		line("  Every session is complete: parts from 1 to the last, each linked to the one before.")
 	}
 	for i := range x.Bundles {
@@ -242,14 +287,29 @@ func (e *Entry) text() string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s\n", word, quoted(e.File))
-	fmt.Fprintf(&b, "  agent %s, session %s, part %d (last: %t), recorded verdict %s\n", quoted(e.AgentID), quoted(e.SessionID), e.Part, e.LastPart, verdict)
-	fmt.Fprintf(&b, "  decisions from %s to %s, sealed %s\n", stamp(e.First), stamp(e.Last), quoted(e.SealedAt))
-	fmt.Fprintf(&b, "  sha256 %s\n  signed by %s\n", e.SHA256, cmp.Or(e.PublicKey, "nobody"))
-	if !e.InRange {
-		b.WriteString("  outside the range: here because another part of its session is in it\n")
+	if !e.Intact {
+		if e.SessionID != "" {
+			fmt.Fprintf(&b, "  it says of itself that it is of agent %s, session %s, part %d\n", quoted(e.AgentID), quoted(e.SessionID), e.Part)
+		}
+		fmt.Fprintf(&b, "  sha256 %s\n", e.SHA256)
+		for _, f := range e.Faults {
+			fmt.Fprintf(&b, "  FAIL  %s: %s\n", quoted(f.Where), quoted(f.Message))
+		}
+		return b.String()
 	}
-	for _, f := range e.Faults {
-		fmt.Fprintf(&b, "  FAIL  %s: %s\n", quoted(f.Where), quoted(f.Message))
+	fmt.Fprintf(&b, "  agent %s, session %s, part %d (last: %t), recorded verdict %s\n", quoted(e.AgentID), quoted(e.SessionID), e.Part, e.LastPart, verdict)
+	fmt.Fprintf(&b, "  decisions from %s to %s, by the agent's clock\n", stamp(e.First), stamp(e.Last))
+	fmt.Fprintf(&b, "  sealed %s, by the operator's clock\n", quoted(cmp.Or(e.SealedAt, "unknown")))
+	signer := "nobody"
+	switch {
+	case e.KeyExpected:
+		signer = e.PublicKey + ", a key that was required when this archive was made, or one that it leads to"
+	case e.PublicKey != "":
+		signer = e.PublicKey + "; whose key that is was not checked"
+	}
+	fmt.Fprintf(&b, "  sha256 %s\n  signed by %s\n", e.SHA256, signer)
+	if !e.InRange {
+		b.WriteString("  outside the range: another part of its session is in it\n")
 	}
 	return b.String()
 }
@@ -257,7 +317,7 @@ func (e *Entry) text() string {
 func (m *Missing) text() string {
 	text := fmt.Sprintf("agent %s, session %s: ", quoted(m.AgentID), quoted(m.SessionID))
 	if m.Traces > 0 {
-		text += fmt.Sprintf("%d records in no bundle, from %s to %s: ", m.Traces, stamp(m.First), stamp(m.Last))
+		text += fmt.Sprintf("%s in no bundle, from %s to %s: ", counted(int(m.Traces), "record"), stamp(m.First), stamp(m.Last))
 	}
 	return text + quoted(m.Why)
 }
@@ -266,7 +326,14 @@ func stamp(t time.Time) string {
 	if t.IsZero() {
 		return "unknown"
 	}
-	return t.UTC().Format(time.RFC3339)
+	return t.UTC().Format("2006-01-02 15:04:05.999999999 UTC")
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // quoted returns a text of others as it is if it is printable ASCII, otherwise in quotes.

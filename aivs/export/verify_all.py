@@ -8,15 +8,22 @@ bundle must be signed by that key, or by a session key that it leads to in keys.
 
 Needs Python 3.6 or newer and nothing else, no network. Prints a line for each bundle,
 then what is wrong between them and what is missing. Exits 0 when all bundles are
-intact, their links agree and nothing of the range is known to be missing, else 1.
+intact, their links agree, the index agrees with all of it and nothing of the range is
+known to be missing, else 1.
 """
 import contextlib
-import importlib.util
+import datetime
+import errno
+import gzip
 import io
 import json
+import math
+import os
 import sys
 import tarfile
 import tempfile
+import types
+import zlib
 from pathlib import Path
 
 BUNDLES = "bundles"
@@ -24,19 +31,55 @@ MOST = 32 << 30  # bytes that one bundle may unpack to
 
 
 def load_verifier(directory):
-    """The functions of verify.py, without running it."""
-    spec = importlib.util.spec_from_file_location("verify", str(directory / "verify.py"))
-    module = importlib.util.module_from_spec(spec)
-    sys.dont_write_bytecode = True
-    spec.loader.exec_module(module)
+    """The functions of verify.py, without running it. An import would prefer compiled code that lies beside it."""
+    path = directory / "verify.py"
+    module = types.ModuleType("verify")
+    module.__file__ = str(path)
+    exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
     return module
 
 
-def unpack(bundle, directory, verify):
+class Here(Exception):
+    """What keeps this computer from a judgement, and is no fault of a bundle."""
+
+
+class Unzipped:
+    """The archive within a bundle. A header that claims to be long is not read into memory."""
+
+    def __init__(self, path):
+        self.stream = gzip.open(str(path), "rb")
+        self.seek, self.tell, self.close = self.stream.seek, self.stream.tell, self.stream.close
+
+    def read(self, size):
+        if not 0 <= size <= 1 << 20:
+            raise tarfile.ReadError("a header of %d bytes" % size)
+        return self.stream.read(size)
+
+
+NAMES = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EINVAL)  # of files: faults of the archive
+
+
+def unpacked(bundle, directory, verify):
+    """The directory of a bundle's files, which it unpacks."""
+    try:
+        with contextlib.closing(Unzipped(bundle)) as stream:
+            return unpack(stream, directory, verify)
+    except OSError as e:
+        if e.errno is not None and e.errno not in NAMES:
+            raise Here("cannot be unpacked on this computer: %s" % e.strerror)
+        raise verify.Fault("archive: cannot be unpacked", detail=e)
+    except (tarfile.TarError, EOFError, ValueError, zlib.error) as e:
+        raise verify.Fault("archive: cannot be unpacked", detail=e)
+
+
+def unpack(stream, directory, verify):
     """Unpacks the files of a bundle, none of them outside the directory."""
-    seen, total = set(), 0
-    with tarfile.open(str(bundle), "r:gz") as archive:
+    seen, entries, total = set(), 0, 0
+    with tarfile.open(fileobj=stream, mode="r:") as archive:
         for entry in archive:
+            entries += 1
+            if entries > 10000:
+                raise verify.Fault("archive: " + verify.Says.TOO_MANY % 10000)
             name = entry.name[2:] if entry.name.startswith("./") else entry.name
             if entry.isdir():
                 continue
@@ -48,17 +91,20 @@ def unpack(bundle, directory, verify):
             if name.lower() in seen:
                 raise verify.Fault("archive: " + verify.Says.NAMES_TWICE)
             seen.add(name.lower())
-            total += entry.size
+            total += max(entry.size, 0)
             if total > MOST:
                 raise verify.Fault("archive: " + verify.Says.TOO_LARGE % MOST)
-            if len(seen) > 10000:
-                raise verify.Fault("archive: " + verify.Says.TOO_MANY % 10000)
             target = directory.joinpath(*parts)
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("xb") as out:
                 source = archive.extractfile(entry)
                 for block in iter(lambda: source.read(1 << 20), b""):
                     out.write(block)
+        stream.seek(archive.offset)  # tarfile takes a bad header for the end
+        for block in iter(lambda: stream.read(1 << 20), b""):
+            total += len(block)
+            if total > MOST or block.strip(b"\0"):
+                raise verify.Fault("archive: after its last entry: data that is not padding")
     return directory / "session_proof"
 
 
@@ -80,7 +126,7 @@ class KeyList:
                 number += 1
                 try:
                     self.add(verify.parse_object(verify.utf8(line, "keys.jsonl"), "keys.jsonl"), number, verify)
-                except (verify.Fault, KeyError, TypeError, ValueError) as e:
+                except (verify.Fault, LookupError, TypeError, ValueError, AttributeError) as e:
                     raise verify.Fault("keys.jsonl: line %d is not a line of a key list: %s" % (number, e))
 
     def add(self, entry, number, verify):
@@ -108,12 +154,12 @@ class KeyList:
                 raise ValueError("a signature is wrong")
         self.keys = keys
 
-    def accepts(self, pins, key, at):
-        """Whether a pinned key leads to a key that was valid at a time (YYYY-MM-DDTHH:MM:SSZ)."""
+    def accepts(self, pins, key, at=None):
+        """Whether a pinned key leads to a key, which was valid at a time (YYYY-MM-DDTHH:MM:SSZ) if there is one."""
         listed = [k for k in self.keys if k["purpose"] == "session"]
         if not any(k["public_key"] == pin.hex() for k in listed for pin in pins):
             return False
-        return any(k["public_key"] == key.hex() and k.get("not_before", "") <= at <= k.get("not_after", "9999") for k in listed)
+        return any(k["public_key"] == key.hex() and (at is None or k.get("not_before", "") <= at <= k.get("not_after", "9999")) for k in listed)
 
 
 # ---- one bundle
@@ -124,26 +170,30 @@ class Result:
 
     def __init__(self, name):
         self.name, self.faults, self.detail, self.lines = name, [], "", []
-        self.opening, self.digest = None, ""
+        self.judged = True
+        self.opening, self.digest, self.key = None, "", ""
+        self.rows, self.first, self.last = 0, None, None  # times in microseconds since 1970
 
 
 def judge(verify, directory, name, pins, keys):
     result = Result(name)
-    path = directory / BUNDLES / name
     try:
-        result.digest = verify.file_digest(directory / BUNDLES, name)[0]
+        result.digest = verify.file_digest(directory, name)[0]
         with tempfile.TemporaryDirectory() as place:
-            try:
-                proof = unpack(path, Path(place), verify)
-            except (tarfile.TarError, EOFError, OSError) as e:
-                raise verify.Fault("archive: cannot be unpacked", detail=e)
+            proof = unpacked(directory / name, Path(place), verify)
             said = io.StringIO()
             with contextlib.redirect_stdout(said):
                 verify.verify(proof, expected(verify, proof, pins, keys))
             result.lines = said.getvalue().split("\n")
-            result.opening = opening_of(verify, proof)
+            signed = [line for line in result.lines if line.startswith("PASS  " + verify.Says.PASS_SIGNATURE % "")]
+            result.key = signed[0].split()[-1] if signed else ""
+            read_log(result, proof, verify)
     except verify.Fault as fault:
         result.faults, result.detail = list(fault.args), fault.detail
+    except Here as here:
+        result.faults, result.judged = [str(here)], False
+    except Exception as e:  # nothing that is in one bundle keeps the others from being verified
+        result.faults, result.judged = ["cannot be judged: %s: %s" % (type(e).__name__, e)], False
     return result
 
 
@@ -158,64 +208,197 @@ def expected(verify, proof, pins, keys):
     return pins[0]
 
 
-def opening_of(verify, proof):
-    """The open row of a bundle that is intact; None if it has none."""
+def read_log(result, proof, verify):
+    """Reads from the log of an intact bundle what the index repeats."""
+    times, before = [], None
     with (proof / "audit_log.jsonl").open("rb") as lines:
-        line = lines.readline()
-    row = json.loads(line.decode("utf-8")) if line.strip() else {}
-    if row.get("action_type") != "open" or not row.get("tool_name", "").startswith(verify.OPEN):
-        return None
-    return json.loads(row["inputs_json"])
+        for line in lines:
+            row = json.loads(line.decode("utf-8")) if line.strip() else None
+            if row is None:
+                continue
+            if result.rows == 0 and row["action_type"] == "open" and row["tool_name"].startswith(verify.OPEN):
+                result.opening = json.loads(row["inputs_json"])
+            elif before is not None and 0 <= before < 253402300800:  # the last row is the seal
+                times = [min(times[:1] + [before]), max(times[1:] + [before])]
+            before = row["timestamp"] if result.rows > 0 else None
+            result.rows += 1
+    if result.opening is not None:
+        times = times or [verify.unix_seconds(result.opening["exported_at"])] * 2
+        result.first, result.last = [math.floor(at * 1e6 + 0.5) for at in times]
 
 
 # ---- all of them
 
 
+def session_of(result):
+    return "session %s of agent %s" % (json.dumps(result.opening["session_id"]), json.dumps(result.opening.get("agent_id", "")))
+
+
 def links(results):
-    """What is wrong between the parts of each session."""
-    sessions = {}
+    """What is wrong between the parts of each session, the sessions that are open, and late parts."""
+    wrong, still_open, late, sessions = [], [], [], {}
     for r in results:
         if r.opening is not None and not r.faults:
             sessions.setdefault((r.opening.get("agent_id", ""), r.opening["session_id"]), []).append(r)
-    for (agent, session), parts in sorted(sessions.items()):
+    for _, parts in sorted(sessions.items()):
         parts.sort(key=lambda r: (r.opening["part"], r.name))
-        where = "session %s of agent %s" % (json.dumps(session), json.dumps(agent))
+        where = session_of(parts[0])
         for before, this in zip([None] + parts, parts):
             part = before.opening["part"] if before else 0
             if this.opening["part"] == part:
-                yield "%s: part %d was sealed twice: %s and %s" % (where, part, before.name, this.name)
-            elif this.opening["part"] != part + 1:
-                yield "%s: part %d is missing" % (where, part + 1)
-            elif this.opening.get("previous_bundle_hash", "") != (before.digest if before else ""):
-                yield "%s: it does not continue part %d, which is here" % (this.name, part)
+                if this.digest != before.digest:
+                    wrong.append("%s: part %d was sealed twice: %s and %s" % (where, part, before.name, this.name))
+                continue
+            names, follows = this.opening.get("previous_bundle_hash", ""), before.digest if before else ""
+            if this.opening["part"] != part + 1:
+                wrong.append("%s: part %d is missing" % (where, part + 1))
+            elif names != follows and not any(names == r.digest for r in parts if r.opening["part"] == part):
+                wrong.append('%s: its previous bundle is "%s", the part before has "%s"' % (this.name, names, follows))
+            elif before and this.opening["exported_at"] < before.opening["exported_at"]:
+                wrong.append("%s: exported at %s, before part %d (%s)" % (this.name, this.opening["exported_at"], part, before.opening["exported_at"]))
+            if before and before.opening["last_part"]:
+                late.append("%s: part %d comes after part %d, which is marked as the last" % (where, this.opening["part"], part))
         if not parts[-1].opening["last_part"]:
-            yield "OPEN %s: its last part is not here, or is not sealed yet" % where
+            still_open.append(where)
+    return wrong, still_open, late
 
 
-def compare(index, results):
-    """Where the index and the bundles disagree."""
-    found = dict((r.name, r) for r in results)
+def files_of(directory):
+    """The names of all plain files of the export, and of what is neither a plain file nor a directory."""
+    names, odd = [], []
+    for folder, folders, files in os.walk(str(directory)):
+        for name in folders + files:
+            path = Path(folder) / name
+            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                odd.append(path.relative_to(directory).as_posix())
+            elif not path.is_dir():
+                names.append(path.relative_to(directory).as_posix())
+    return sorted(names), sorted(odd)
+
+
+def read_index(directory, verify):
+    """index.json and its bytes, with the members that are used here."""
+    data = (directory / "index.json").read_bytes()
+    index = verify.parse_object(verify.utf8(data, "index.json"), "index.json")
+    if index.get("type") != "plumbline-export/1":
+        raise verify.Fault("index.json: not an index of an export, or one of a newer version than this program knows")
+    entries = (("bundles", ("file", "sha256", "agent_id", "session_id")), ("files", ("file", "sha256")),
+               ("faults_between", ("where", "message")), ("missing", ("agent_id", "session_id", "why")))
+    right = type(index.get("range")) is dict and all(type(index.get(name)) is list for name in ("open", "late"))
+    for name, members in entries:
+        right = right and type(index.get(name)) is list and all(
+            type(entry) is dict and all(type(entry.get(member)) is str for member in members) for entry in index[name])
+    if not right:
+        raise verify.Fault("index.json: not an index of an export: members are missing or of the wrong type")
+    return index, data
+
+
+def compare(index, results, files, directory, verify):
+    """Where the index disagrees with the bundles, with the other files, and with itself."""
     listed = {}
-    for entry in index["bundles"]:
+    for entry in index["bundles"] + index["files"]:
+        if entry["file"] in listed:
+            yield "%s: the index lists it twice" % entry["file"]
         listed[entry["file"]] = entry
+    found = dict((r.name, r) for r in results)
     for name, entry in sorted(listed.items()):
-        r = found.get(name[len(BUNDLES) + 1:])
-        if r is None:
+        if name not in files:
             yield "%s: the index lists it, and it is not here" % name
-            continue
-        if r.digest != entry["sha256"]:
+        elif (found[name].digest if name in found else verify.file_digest(directory, name)[0]) != entry["sha256"]:
             yield "%s: its SHA-256 is not the one in the index" % name
-        elif entry["intact"] and r.opening is not None:
-            stated = (entry["agent_id"], entry["session_id"], entry.get("part", 0), entry["last_part"])
-            if stated != (r.opening.get("agent_id", ""), r.opening["session_id"], r.opening["part"], r.opening["last_part"]):
-                yield "%s: the index says something else about it than the bundle" % name
-    for name in sorted(found):
-        if BUNDLES + "/" + name not in listed:
-            yield "%s: it is here, and the index does not list it" % (BUNDLES + "/" + name)
+        elif name in found:
+            for problem in differences(index, entry, found[name], verify):
+                yield problem
+    for r in results:
+        if r.name not in listed:
+            yield "%s: it is here, and the index does not list it" % r.name
+    if index.get("summary") != summary(index):
+        yield "index.json: its summary does not agree with what it lists"
+
+
+def differences(index, entry, r, verify):
+    """Where the index disagrees with one bundle, whose bytes are those that it means."""
+    if not entry.get("intact"):
+        faults = entry.get("faults") if type(entry.get("faults")) is list else []
+        for fault in [f for f in faults if type(f) is dict] or [{}]:
+            said = "%s: %s" % (fault.get("where", "archive"), fault.get("message", "not intact"))
+            if said not in r.faults:
+                yield "index: %s: %s" % (r.name, said)
+        return
+    if r.faults:
+        return
+    about, verdict = conclusion_of(r, verify)
+    want = {"conclusion": about, "public_key": r.key, "rows": r.rows, "verdict": verdict}
+    said = dict((name, entry.get(name)) for name in want)
+    said["verdict"] = verdict_of(entry, verify)
+    o = r.opening
+    if o is not None:
+        times = [text_of(r.first), text_of(r.last)]
+        want.update(agent_id=o.get("agent_id", ""), session_id=o["session_id"], part=o["part"], last_part=o["last_part"], traces=o["trace_count"],
+                    sealed_at=o["exported_at"], first=times[0], last=times[1], in_range=holds(index["range"], r, verify))
+        said.update((name, entry.get(name)) for name in want if name not in said)
+        of = index["range"].get("agent_id")
+        if of and o.get("agent_id") != of:
+            yield "%s: it is of agent %s, and this export is of agent %s" % (r.name, json.dumps(o.get("agent_id", "")), json.dumps(of))
+    wrong = sorted(name for name in want if said[name] != want[name] or type(said[name]) is not type(want[name]))
+    if wrong:
+        yield "%s: the index says something else about it than the bundle (%s)" % (r.name, ", ".join(wrong))
+
+
+def holds(bounds, r, verify):
+    """Whether a decision of a bundle is in the range of the export."""
+    start, end = [verify.moment(bounds[name]) if type(bounds.get(name)) is str else None for name in ("from", "to")]
+    return (end is None or r.first < math.floor(end * 1e6 + 0.5)) and (start is None or r.last >= math.floor(start * 1e6 + 0.5))
+
+
+def text_of(micros):
+    """A time as the index writes it."""
+    text = (datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=micros)).isoformat()
+    return (text.rstrip("0") if "." in text else text) + "Z"
+
+
+def verdict_of(entry, verify):
+    """The sentence for the verdict that the index repeats."""
+    v = entry.get("verdict")
+    if type(v) is not dict:
+        return verify.Says.NO_VERDICT
+    counts = [verify.counted(v.get(name), what) if type(v.get(name)) is int else "" for name, what in (("violations", "violation"), ("findings", "finding"))]
+    return verify.Says.VERDICT % (str(v.get("recommended_action")).upper(), counts[0], counts[1])
+
+
+def summary(index):
+    """The counts of what the index lists."""
+    good = [e for e in index["bundles"] if e.get("intact") is True]
+    verdicts, sessions = {}, set()
+    for e in good:
+        if type(e.get("verdict")) is dict:
+            action = str(e["verdict"].get("recommended_action"))
+            verdicts[action] = verdicts.get(action, 0) + 1
+        if e.get("part"):
+            sessions.add((e["agent_id"], e["session_id"]))
+    return {"bundles": len(index["bundles"]), "intact": len(good), "not_intact": len(index["bundles"]) - len(good), "sessions": len(sessions),
+            "outside": sum(1 for e in index["bundles"] if e.get("in_range") is not True),
+            "traces": sum(e["traces"] for e in good if type(e.get("traces")) is int), "verdicts": verdicts, "missing": len(index["missing"])}
+
+
+def check_signature(directory, files, data, pins, keys, verify):
+    """What is known of who signed the index: a line, and whether it is a fault."""
+    if "index.sig" not in files:
+        return "SKIP  NOT CHECKED: whether the index names everything. It is not signed: whoever passed it on can have left out bundles, and their lines of the index.", False
+    signed = verify.parse_object(verify.utf8((directory / "index.sig").read_bytes(), "index.sig"), "index.sig")
+    key = verify.hex_bytes(str(signed.get("public_key")), 32)
+    signature = verify.base64_bytes(str(signed.get("signature")), 64)
+    if key is None or signature is None or verify.small_order(key) or not verify.signature_holds(key, signature, b"plumbline-export/1\n" + data):
+        return "FAIL  index.sig: the index was changed after it was signed, or this is no signature of it", True
+    if pins and key not in pins and not keys.accepts(pins, key):
+        return "FAIL  index.sig: " + verify.Says.STRANGER % key.hex(), True
+    return "PASS  index: it is as it was when the holder of the key %s signed it" % key.hex(), False
 
 
 def conclusion_of(result, verify):
     """The two sentences about the bundle and about the agent."""
+    if not result.judged:
+        return "NOT JUDGED: nothing is known about this bundle.", "Verdict recorded inside: not read."
     if result.faults:
         return verify.Says.NOT_INTACT, verify.Says.VERDICTLESS
     at = [i for i, line in enumerate(result.lines) if line.startswith("INTACT")][0]
@@ -247,12 +430,14 @@ def run(arguments):
 def verify_all(directory, pins, verify):
     say = lambda text: print(verify.printable(text))
     try:
-        index = verify.parse_object(verify.utf8((directory / "index.json").read_bytes(), "index.json"), "index.json")
+        files, odd = files_of(directory)
+        index, data = read_index(directory, verify)
         keys = KeyList(directory / "keys.jsonl", verify)
+        signer, unsigned = check_signature(directory, files, data, pins, keys, verify)
     except (verify.Fault, OSError) as e:
         say("FAIL  %s" % e)
         return 1
-    names = sorted(path.relative_to(directory / BUNDLES).as_posix() for path in (directory / BUNDLES).rglob("*.tar.gz")) if (directory / BUNDLES).exists() else []
+    names = [name for name in files if name.startswith(BUNDLES + "/") and name.lower().endswith(".tar.gz")]
     results, bad = [], 0
     for name in names:
         result = judge(verify, directory, name, pins, keys)
@@ -262,28 +447,44 @@ def verify_all(directory, pins, verify):
             say("      FAIL  " + fault)
         if result.detail:
             say("            " + result.detail)
+        for line in result.lines if not result.faults else []:
+            if line.startswith(verify.Says.SKIP % "") and line != verify.Says.SKIP % verify.Says.NO_SIGNER:
+                say("      " + line)
         bad += bool(result.faults)
         results.append(result)
-    problems = list(compare(index, results)) + list(links(results))
+    wrong, still_open, late = links(results)
+    problems = ["%s: %s" % (name, verify.Says.NOT_PLAIN) for name in odd] + list(compare(index, results, set(files), directory, verify)) + wrong
+    stated = ["%s: %s" % (fault["where"], fault["message"]) for fault in index["faults_between"]]
+    problems += ["index: " + fault for fault in stated if fault not in wrong]
+    problems += ["%s: its last part is not here, and the index does not say so" % where for where in still_open if where not in index["open"]]
     for problem in problems:
-        say(problem if problem.startswith("OPEN ") else "FAIL  " + problem)
-    problems = [p for p in problems if not p.startswith("OPEN ")]
-    for fault in index["faults_between"]:
-        problems.append(fault)
-        say("FAIL  index: %s: %s" % (fault["where"], fault["message"]))
+        say("FAIL  " + problem)
+    for text in late:
+        say("LATE  " + text)
+    for where in still_open:
+        say("OPEN  %s: its last part is not here, or is not sealed yet" % where)
     for m in index["missing"]:
         say("MISSING  agent %s, session %s: %s" % (json.dumps(m["agent_id"]), json.dumps(m["session_id"]), m["why"]))
-    if not index["missing_known"]:
-        say("SKIP  NOT CHECKED: sessions that are held or not sealed yet. This export was made from a directory of bundles alone.")
+    known = set(entry["file"] for entry in index["bundles"] + index["files"]) | {"index.json", "index.sig"}
+    for name in [name for name in files if name not in known and name not in names]:
+        say("EXTRA  %s: it is here, and is no part of this export. Do not rely on it." % name)
+    say(signer)
+    if index.get("missing_known") is not True:
+        say("SKIP  NOT CHECKED: sessions that are held or not sealed yet. This archive was made from a directory of bundles alone.")
     if not pins:
         say(verify.Says.SKIP % verify.Says.NO_SIGNER)
-    beside = [p for p in (directory / BUNDLES).rglob("*") if p.suffix in (".tsr", ".tlog-proof")]
-    if beside:
-        say("SKIP  NOT CHECKED: %d time stamps and proofs of inclusion. `plumbline bundle verify` checks them." % len(beside))
+    side = [name for name in files if name.endswith((".tsr", ".tlog-proof"))]
+    if side:
+        say("SKIP  NOT CHECKED: time stamps and proofs of inclusion (.tsr, .tlog-proof: %d). `plumbline bundle verify` checks them." % len(side))
+    pages = [name for name in files if name.endswith(".html")]
+    if pages:
+        say("SKIP  NOT CHECKED: what the pages say (reports/: %d). `plumbline bundle report` makes them again." % len(pages))
     say("")
-    say("%d bundles, %d intact, %d not, %d faults between bundles and index, %d missing" % (len(results), len(results) - bad, bad, len(problems), len(index["missing"])))
+    bad_between = len(problems) + unsigned
+    say("%s, %d intact, %d not, %s between bundles and index, %d missing" % (
+        verify.counted(len(results), "bundle"), len(results) - bad, bad, verify.counted(bad_between, "fault"), len(index["missing"])))
     verify.print_not_proven()
-    return 1 if bad or problems or index["missing"] else 0
+    return 1 if bad or bad_between or index["missing"] else 0
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
@@ -20,8 +21,9 @@ import (
 type bundleExportCommand struct {
 	sealedFlags `embed:""`
 	rangeFlags  `embed:""`
-	Out         string `short:"o" required:"" placeholder:"FILE" help:"Archive to write (.tar)."`
+	Out         string `short:"o" required:"" placeholder:"FILE" help:"Archive to write (.tar). Nothing is overwritten."`
 	Reports     bool   `help:"Also write a page about each bundle into the archive, as bundle report does."`
+	IndexKey    string `type:"path" placeholder:"FILE" help:"Private key that signs the index. Default: that of the running up, if you may read it. Without a signature nobody notices if somebody leaves out bundles together with their entries."`
 	trustFlags
 }
 
@@ -31,13 +33,22 @@ func (c *bundleExportCommand) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return err
 	}
+	if err := mustBeNew(c.Out); err != nil {
+		return err
+	}
 	list, err := c.find(ctx, &interval)
 	if err != nil {
 		return err
 	}
+	if list.database && c.Tenant != defaultTenant {
+		interval.Tenant = c.Tenant
+	}
 	archive := &export.Archive{Range: interval, Missing: list.missing, MissingKnown: list.database}
 	trusted, err := c.requirements(list, archive)
 	if err != nil {
+		return err
+	}
+	if archive.Key, err = c.indexKey(list, con); err != nil {
 		return err
 	}
 	for _, b := range list.bundles {
@@ -45,7 +56,7 @@ func (c *bundleExportCommand) Run(ctx context.Context, con *console) error {
 			return err
 		}
 	}
-	index, err := writeArchive(c.Out, archive)
+	index, err := writeArchive(ctx, c.Out, archive)
 	if err != nil {
 		return err
 	}
@@ -57,9 +68,41 @@ func (c *bundleExportCommand) Run(ctx context.Context, con *console) error {
 		out.printf("MISSING  agent %q, session %q: %s\n", m.AgentID, m.SessionID, printable(m.Why))
 	}
 	if !index.MissingKnown {
-		out.printf("SKIP  NOT CHECKED: sessions that are held or not sealed yet. The archive was made from a directory of bundles alone.\n")
+		out.printf("SKIP  %s\n", export.NotKnown)
+	}
+	if s.Bundles+s.Missing == 0 {
+		fmt.Fprintf(con.errs, "plumbline: nothing is recorded of %s. Is the agent's id the right one? plumbline bundle ls lists what there is.\n", interval.String())
 	}
 	return found(out.err, index.Good())
+}
+
+// indexKey returns the key that signs the index: the one that is named, or that of the running up.
+// It returns nil if there is none.
+func (c *bundleExportCommand) indexKey(list *catalogue, con *console) (ed25519.PrivateKey, error) {
+	if c.IndexKey != "" {
+		return loadKey(c.IndexKey, keyring.Session)
+	}
+	if list.keyList == "" || !list.database {
+		return nil, nil
+	}
+	key, err := loadKey(keystore.In(filepath.Dir(list.keyList), keyring.Session).Path, keyring.Session)
+	if err != nil {
+		fmt.Fprintf(con.errs, "plumbline: the index is not signed: %s\n", errorText(err))
+		return nil, nil
+	}
+	return key, nil
+}
+
+// mustBeNew returns an error if a file that a command is to write exists. It could be evidence.
+func mustBeNew(path string) error {
+	_, err := os.Lstat(path)
+	switch {
+	case err == nil:
+		return usagef("%s exists and is left as it is: name another file with -o", path)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	}
+	return err
 }
 
 // requirements reads the flags. Without --key the key of the running up is required. It also adds the key
@@ -118,8 +161,8 @@ func (c *bundleExportCommand) add(ctx context.Context, archive *export.Archive, 
 	if b.SHA256 != verified.SHA256 {
 		verified.report.Fault("archive", "its SHA-256 is not the one that the operator's database recorded when it was sealed, %s", b.SHA256)
 	}
-	item := export.Bundle{Name: b.File, Report: verified.report, First: verified.First, Last: verified.Last,
-		InRange: archive.Range.Holds(verified.First, verified.Last),
+	item := export.Bundle{Name: b.File, Report: verified.report, Times: export.Times{First: verified.First, Last: verified.Last},
+		InRange: !verified.report.Intact || archive.Range.Holds(verified.First, verified.Last), // of a bundle that is not intact nobody knows
 		Open:    func() (io.ReadCloser, error) { return durable.OpenPlain(path) }}
 	info, err := os.Stat(path)
 	if err != nil {
@@ -152,7 +195,10 @@ func (c *bundleExportCommand) add(ctx context.Context, archive *export.Archive, 
 }
 
 // writeArchive writes the archive completely or not at all, also one that is too large for memory.
-func writeArchive(path string, archive *export.Archive) (index *export.Index, err error) {
+func writeArchive(ctx context.Context, path string, archive *export.Archive) (index *export.Index, err error) {
+	if err := durable.RemoveStaged(path); err != nil { // of an export that was killed
+		return nil, err
+	}
 	staged, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return nil, fmt.Errorf("write the archive: %w", err)
@@ -162,12 +208,31 @@ func writeArchive(path string, archive *export.Archive) (index *export.Index, er
 			err = errors.Join(err, os.Remove(staged.Name()))
 		}
 	}()
-	index, err = archive.Write(staged)
+	index, err = archive.Write(&stoppable{ctx, staged})
 	if err == nil {
 		err = errors.Join(staged.Chmod(0o644), staged.Sync())
 	}
 	if err = errors.Join(err, staged.Close()); err != nil {
 		return nil, err
 	}
+	if err = mustBeNew(path); err != nil {
+		return nil, err
+	}
 	return index, durable.Rename(staged.Name(), path)
+}
+
+// defaultTenant is the default of --tenant.
+const defaultTenant = "default"
+
+// stoppable writes until its context ends.
+type stoppable struct {
+	ctx context.Context // an io.Writer cannot get it in another way
+	w   io.Writer
+}
+
+func (s *stoppable) Write(p []byte) (int, error) {
+	if s.ctx.Err() != nil {
+		return 0, errInterrupted
+	}
+	return s.w.Write(p)
 }

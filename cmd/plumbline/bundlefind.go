@@ -216,7 +216,8 @@ func fromDirectory(ctx context.Context, dir string, r *export.Range) (*catalogue
 // readSealed verifies a bundle and returns what it says of itself.
 func readSealed(ctx context.Context, dir, path string, options aivs.Options) (*sealedBundle, error) {
 	b := new(sealedBundle)
-	options.Row = b.extend
+	var times export.Times
+	options.Row = times.Row
 	report, err := verifyFile(ctx, path, options)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -239,22 +240,8 @@ func readSealed(ctx context.Context, dir, path string, options aivs.Options) (*s
 	if report.Verdict != nil {
 		b.Verdict = report.Verdict.RecommendedAction
 	}
-	if b.First.IsZero() { // it has no decision
+	if b.First, b.Last = times.First, times.Last; b.First.IsZero() { // it has no decision
 		b.First, b.Last = report.ExportedAt, report.ExportedAt
 	}
 	return b, nil
-}
-
-// extend extends the range of a bundle's decisions by a row.
-func (b *sealedBundle) extend(r *aivs.Row) {
-	if r.Framing() {
-		return
-	}
-	at := time.UnixMicro(int64(r.Timestamp * 1e6)).UTC()
-	if b.First.IsZero() || at.Before(b.First) {
-		b.First = at
-	}
-	if at.After(b.Last) {
-		b.Last = at
-	}
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -89,6 +91,9 @@ func (c *bundleGetCommand) Run(ctx context.Context, con *console) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
+	}
+	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != b.SHA256 {
+		return fmt.Errorf("%s was changed while it was copied: nothing was copied", path)
 	}
 	out := c.Out
 	if out == "" {

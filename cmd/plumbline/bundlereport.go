@@ -13,7 +13,7 @@ import (
 
 type bundleReportCommand struct {
 	File string `arg:"" help:"The bundle (.tar.gz)."`
-	Out  string `short:"o" placeholder:"FILE" help:"File to write. Default: standard output."`
+	Out  string `short:"o" placeholder:"FILE" help:"File to write. Default: standard output. Nothing is overwritten."`
 	Full int    `help:"Maximum number of decisions to show in full; 0: all. The others are counted."`
 	trustFlags
 }
@@ -23,6 +23,11 @@ type bundleReportCommand struct {
 func (c *bundleReportCommand) Run(ctx context.Context, con *console) error {
 	if c.Full < 0 {
 		return usagef("--full is negative: want 0 or more")
+	}
+	if c.Out != "" {
+		if err := mustBeNew(c.Out); err != nil {
+			return err
+		}
 	}
 	trusted, err := c.trust()
 	if err != nil {

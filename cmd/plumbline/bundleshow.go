@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/plumbline/plumbline/aivs"
 )
@@ -67,8 +66,7 @@ func writeBundle(w io.Writer, report *aivs.Report, rows []aivs.Row) error {
 	t.row("row", "time", "action", "tool", "cents", "error", "inputs")
 	for i := range rows {
 		r := &rows[i]
-		at := time.UnixMicro(int64(r.Timestamp * 1e6))
-		t.row(r.ID, at, r.ActionType, r.ToolName, r.CostCents, r.Error, r.InputsJSON)
+		t.row(r.ID, r.Time(), r.ActionType, r.ToolName, r.CostCents, r.Error, r.InputsJSON)
 	}
 	return t.Flush()
 }
