@@ -3,11 +3,9 @@ package export_test
 import (
 	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/aivstest"
 	"github.com/plumbline/plumbline/aivs/export"
 )
 
@@ -205,11 +204,11 @@ func TestHostileArchivesInAnExport(t *testing.T) {
 		place(fmt.Sprintf("flipped%02d", i), flipped)
 		place(fmt.Sprintf("cut%02d", i), whole[:len(whole)*i/24])
 	}
-	content := unzipped(t, whole)
-	place("hidden", gzipped(t, append(bytes.Clone(content), bytes.Repeat([]byte("hidden"), 100)...)))
+	content := aivstest.Gunzip(t, whole)
+	place("hidden", aivstest.Gzip(t, append(bytes.Clone(content), bytes.Repeat([]byte("hidden"), 100)...)))
 	badHeader := bytes.Clone(content)
 	copy(badHeader[len(badHeader)-1024:], bytes.Repeat([]byte("x"), 512)) // where the first block of zeros is
-	place("header", gzipped(t, badHeader))
+	place("header", aivstest.Gzip(t, badHeader))
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for i := range 10_001 {
@@ -220,7 +219,7 @@ func TestHostileArchivesInAnExport(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	place("directories", gzipped(t, b.Bytes()))
+	place("directories", aivstest.Gzip(t, b.Bytes()))
 	long := make([]byte, 512) // a header that says that another one of 6 GiB follows
 	copy(long, "x")
 	copy(long[124:], "60000000000")
@@ -232,7 +231,7 @@ func TestHostileArchivesInAnExport(t *testing.T) {
 		sum += int(c)
 	}
 	copy(long[148:], fmt.Sprintf("%06o\x00 ", sum))
-	place("long", gzipped(t, append(long, make([]byte, 4<<20)...)))
+	place("long", aivstest.Gzip(t, append(long, make([]byte, 4<<20)...)))
 
 	passed, output := verifyAll(t, directory)
 	if passed || strings.Count(output, "\nNOT INTACT  bundles/") < 50 || strings.Contains(output, "NOT JUDGED") || strings.Count(output, "\nINTACT  bundles/agent/") < 3 {
@@ -323,17 +322,4 @@ func TestTimesToTheMicrosecond(t *testing.T) {
 	if first, last := times.First.Format("05.000000"), times.Last.Format("05.000000"); first != "20.000003" || last != "21.000001" {
 		t.Errorf("from %s to %s", first, last)
 	}
-}
-
-func unzipped(t testing.TB, data []byte) []byte {
-	t.Helper()
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/aivstest"
 	"github.com/plumbline/plumbline/aivs/report"
 )
 
@@ -112,7 +113,7 @@ func TestContentsThatNothingProtectsAreMarked(t *testing.T) {
 func dated(t testing.TB, bundle []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	in, w := tar.NewReader(bytes.NewReader(unzipped(t, bundle))), tar.NewWriter(&out)
+	in, w := tar.NewReader(bytes.NewReader(aivstest.Gunzip(t, bundle))), tar.NewWriter(&out)
 	for {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -136,7 +137,7 @@ func dated(t testing.TB, bundle []byte) []byte {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return zipped(t, out.Bytes())
+	return aivstest.Gzip(t, out.Bytes())
 }
 
 // The page claims nothing that the checks do not prove, whoever signed.
