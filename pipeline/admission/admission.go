@@ -68,6 +68,9 @@ func New(name string, cfg Config, log *slog.Logger, metrics prometheus.Registere
 	l.refusals = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "plumbline_connections_refused_total", ConstLabels: labels,
 		Help: "Connections above a limit, by limit: that of one address, or that of all."}, []string{"bound"})
+	for _, bound := range []string{boundOfAddress, boundOfAll} {
+		l.refusals.WithLabelValues(bound) // begins at 0: a rate shows the first ones, too
+	}
 	l.displaced = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "plumbline_connections_displaced_total", ConstLabels: labels,
 		Help: "Idle connections that were closed to admit new ones."})

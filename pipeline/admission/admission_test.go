@@ -308,6 +308,26 @@ func TestWhoseShare(t *testing.T) {
 	}
 }
 
+// Both limits are shown before the first refusal: a rate over a counter that does not exist yet misses the
+// refusals of its first scrape.
+func TestRefusalsBeginAtZero(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	New("test", Default(), slog.New(slog.DiscardHandler), registry)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := 0
+	for _, family := range families {
+		if family.GetName() == "plumbline_connections_refused_total" {
+			shown = len(family.GetMetric())
+		}
+	}
+	if shown != 2 {
+		t.Errorf("%d limits are shown, want 2", shown)
+	}
+}
+
 // A streak of refusals is logged once.
 func TestStreakIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
