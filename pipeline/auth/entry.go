@@ -1,11 +1,11 @@
 package auth
 
 import (
-	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -83,20 +83,20 @@ func readLines(path string) ([]fileLine, error) {
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		return nil, fmt.Errorf("token file %s: mode %#o lets other users read or change it: chmod 600 %s", path, mode, path)
 	}
+	whole, err := io.ReadAll(file) // a line has no limit: an entry may have thousands of agents
+	if err != nil {
+		return nil, fmt.Errorf("token file: %w", err)
+	}
 	var lines []fileLine
-	scanner := bufio.NewScanner(file)
-	for number := 1; scanner.Scan(); number++ {
-		l := fileLine{text: scanner.Text()}
+	for line := range strings.Lines(string(whole)) {
+		l := fileLine{text: strings.TrimRight(line, "\r\n")}
 		text := strings.TrimSpace(l.text)
 		if text != "" && text[0] != '#' {
 			if l.entry, err = parse(text); err != nil {
-				return nil, fmt.Errorf("token file %s:%d: %w", path, number, err)
+				return nil, fmt.Errorf("token file %s:%d: %w", path, len(lines)+1, err)
 			}
 		}
 		lines = append(lines, l)
-	}
-	if err := scanner.Err(); err != nil {
-		return nil, fmt.Errorf("token file %s: %w", path, err)
 	}
 	return lines, unique(path, lines)
 }

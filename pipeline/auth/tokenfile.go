@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -38,7 +36,7 @@ func (f TokenFile) List() ([]Entry, error) { return readFile(f.Path) }
 // New adds an entry with a new token, and returns the token: the file has only its hash. It creates
 // the file where there is none. The error wraps ErrTaken if the name is not free.
 func (f TokenFile) New(ctx context.Context, entry Entry, now time.Time) (token string, err error) {
-	return token, f.change(ctx, func(lines []fileLine) ([]fileLine, error) {
+	err = f.change(ctx, func(lines []fileLine) ([]fileLine, error) {
 		if _, taken := at(lines, entry.Name); taken {
 			return nil, fmt.Errorf("%q: %w: choose another name, or replace the token with plumbline token rotate", entry.Name, ErrTaken)
 		}
@@ -49,10 +47,12 @@ func (f TokenFile) New(ctx context.Context, entry Entry, now time.Time) (token s
 		}
 		return append(lines, fileLine{entry: &entry}), nil
 	})
+	return token, err
 }
 
-// Rotate gives an entry a new token, and returns it. The previous one stays valid for overlap, if it
-// does not expire earlier. The new one does not expire if validFor is 0. The error wraps ErrNoEntry.
+// Rotate gives an entry a new token, and returns it. The previous one, and those of earlier rotations,
+// stay valid for overlap at most, if they do not expire earlier. The new one does not expire if
+// validFor is 0. The error wraps ErrNoEntry.
 func (f TokenFile) Rotate(ctx context.Context, name string, overlap, validFor time.Duration, now time.Time) (token string, entry *Entry, err error) {
 	err = f.change(ctx, func(lines []fileLine) ([]fileLine, error) {
 		i, found := at(lines, name)
@@ -62,10 +62,16 @@ func (f TokenFile) Rotate(ctx context.Context, name string, overlap, validFor ti
 		token = newToken()
 		entry = lines[i].entry
 		until := now.Add(overlap).UTC().Truncate(time.Second)
-		if !entry.Expires.IsZero() && entry.Expires.Before(until) {
-			until = entry.Expires
+		replaced := Previous{SHA256: entry.SHA256, Expires: until}
+		if !entry.Expires.IsZero() {
+			replaced.Expires = entry.Expires
 		}
-		entry.Previous = append(entry.Previous, Previous{SHA256: entry.SHA256, Expires: until})
+		entry.Previous = append(entry.Previous, replaced)
+		for i := range entry.Previous { // without an overlap, nobody has a valid token but the holder of the new one
+			if p := &entry.Previous[i]; p.Expires.After(until) {
+				p.Expires = until
+			}
+		}
 		entry.Previous = slices.DeleteFunc(entry.Previous, func(p Previous) bool { return expired(p.Expires, now) })
 		entry.SHA256, entry.Created, entry.Expires = Hash(token), now.UTC().Truncate(time.Second), time.Time{}
 		if validFor > 0 {
@@ -105,10 +111,13 @@ const lockWait = 10 * time.Second
 
 // change replaces the file, durably and as a whole, by what do makes of its lines.
 func (f TokenFile) change(ctx context.Context, do func([]fileLine) ([]fileLine, error)) (err error) {
-	path, err := filepath.EvalSymlinks(f.Path) // a rename would replace the link
-	if errors.Is(err, fs.ErrNotExist) {
+	path, err := filepath.EvalSymlinks(f.Path)                              // a rename would replace the link
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) { // CheckOwner says what to do
 		path = f.Path
 	} else if err != nil {
+		return fmt.Errorf("token file: %w", err)
+	}
+	if err := durable.CheckOwner(path); err != nil {
 		return fmt.Errorf("token file: %w", err)
 	}
 	if err := durable.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -123,9 +132,6 @@ func (f TokenFile) change(ctx context.Context, do func([]fileLine) ([]fileLine, 
 	defer func() { err = errors.Join(err, lock.Release()) }()
 	lines, err := readLines(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := ours(path); err != nil {
 		return err
 	}
 	if lines, err = do(lines); err != nil {
@@ -146,19 +152,4 @@ func (f TokenFile) change(ctx context.Context, do func([]fileLine) ([]fileLine, 
 		return err
 	}
 	return durable.WriteFile(path, []byte(text.String()), 0o600)
-}
-
-// ours refuses a file of another user: replaced by this one, the service could not read it any more.
-func ours(path string) error {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("token file: %w", err)
-	}
-	if owner, known := info.Sys().(*syscall.Stat_t); known && int(owner.Uid) != os.Geteuid() {
-		return fmt.Errorf("token file %s belongs to user %d: run this command as that user, or the service could not read the file", path, owner.Uid)
-	}
-	return nil
 }

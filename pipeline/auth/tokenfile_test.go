@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -47,14 +48,13 @@ func TestTokenFile(t *testing.T) {
 		}
 	}
 	third, entry, err := file.Rotate(t.Context(), "shop", 0, 0, now)
-	if err != nil || len(entry.Previous) != 1 {
-		t.Fatalf("%v, previous %v; want the first token alone", err, entry)
+	if err != nil || len(entry.Previous) != 0 {
+		t.Fatalf("%v, previous %v; want none", err, entry)
 	}
-	if err := reloaded(t, path, second, TracesWrite); !errors.Is(err, ErrUnknownToken) {
-		t.Errorf("rotated without overlap: %v, want ErrUnknownToken", err)
-	}
-	if err := reloaded(t, path, first, TracesWrite); err != nil {
-		t.Errorf("another rotation ended the overlap: %v", err)
+	for _, token := range []string{first, second} { // whoever has one of them is out
+		if err := reloaded(t, path, token, TracesWrite); !errors.Is(err, ErrUnknownToken) {
+			t.Errorf("rotated without overlap: %v, want ErrUnknownToken", err)
+		}
 	}
 	text, err := os.ReadFile(path)
 	if err != nil || !strings.HasPrefix(string(text), "# publishers\n\n"+hand+"\n") || strings.Contains(string(text), third) {
@@ -96,6 +96,51 @@ func TestTokensExpire(t *testing.T) {
 	}
 	if err := reloaded(t, file.Path, replaced, TracesWrite); !errors.Is(err, ErrExpired) {
 		t.Errorf("after the overlap: %v, want ErrExpired", err)
+	}
+}
+
+// An earlier rotation's overlap is not lengthened by a later one, and is shortened by a shorter one.
+func TestOverlapIsTheShortest(t *testing.T) {
+	file := TokenFile{filepath.Join(t.TempDir(), FileName)}
+	now := time.Now().UTC().Truncate(time.Second)
+	if _, err := file.New(t.Context(), Entry{Name: "shop", Agents: []string{"a"}, Scopes: PublisherScopes()}, now); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		overlap time.Duration
+		want    []time.Duration // until the previous tokens expire, the oldest first
+	}{
+		{2 * time.Hour, []time.Duration{2 * time.Hour}},
+		{5 * time.Hour, []time.Duration{2 * time.Hour, 5 * time.Hour}},
+		{3 * time.Hour, []time.Duration{2 * time.Hour, 3 * time.Hour, 3 * time.Hour}},
+	} {
+		_, entry, err := file.Rotate(t.Context(), "shop", c.overlap, 0, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []time.Duration
+		for _, p := range entry.Previous {
+			got = append(got, p.Expires.Sub(now))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("after an overlap of %s the previous tokens are valid for %s, want %s", c.overlap, got, c.want)
+		}
+	}
+}
+
+// An entry with very many agents is read back.
+func TestLongEntry(t *testing.T) {
+	file := TokenFile{filepath.Join(t.TempDir(), FileName)}
+	agents := make([]string, 3000)
+	for i := range agents {
+		agents[i] = fmt.Sprintf("did:web:agent-%d.fleet.example", i)
+	}
+	made, err := file.New(t.Context(), Entry{Name: "fleet", Agents: agents, Scopes: PublisherScopes()}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := reloaded(t, file.Path, made, TracesWrite); err != nil {
+		t.Error(err)
 	}
 }
 

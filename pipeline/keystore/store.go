@@ -81,8 +81,12 @@ func (s Slot) Load(ctx context.Context, now time.Time) (*Opened, error) {
 	return s.locked(ctx, func() (*Opened, error) { return s.current(now) })
 }
 
-// New creates the first key of the purpose. It returns ErrExists if there is one.
+// New creates the first key of the purpose. It returns ErrExists if there is one. New and Rotate refuse a
+// file, or a directory, of another user, whose service could not read the key.
 func (s Slot) New(ctx context.Context, p Period, now time.Time) (*Opened, error) {
+	if err := durable.CheckOwner(s.Path); err != nil {
+		return nil, err
+	}
 	return s.locked(ctx, func() (*Opened, error) {
 		o, err := s.current(now)
 		if err == nil {
@@ -98,6 +102,9 @@ func (s Slot) New(ctx context.Context, p Period, now time.Time) (*Opened, error)
 // Rotate replaces the key in use by a new one, whose list entry the old key signs. It returns
 // ErrMissing if there is no key.
 func (s Slot) Rotate(ctx context.Context, p Period, now time.Time) (*Opened, error) {
+	if err := durable.CheckOwner(s.Path); err != nil {
+		return nil, err
+	}
 	return s.locked(ctx, func() (*Opened, error) {
 		o, err := s.current(now)
 		if err != nil {
