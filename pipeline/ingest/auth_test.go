@@ -1,11 +1,14 @@
 package ingest
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +18,10 @@ import (
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest/requests"
+	"github.com/plumbline/plumbline/pipeline/reload"
 	"github.com/plumbline/plumbline/pipeline/service"
+	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/transport/transporttest"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -153,7 +159,6 @@ func TestConfigurationIsCheckedWhole(t *testing.T) {
 	}
 }
 
-// Without tokens no policy can be enforced: anyone on this machine could sign.
 // A token that plumbline token makes is used, rotated and revoked while ingest runs.
 func TestTokenIsMadeUsedAndRevoked(t *testing.T) {
 	var file auth.TokenFile
@@ -183,6 +188,57 @@ func TestTokenIsMadeUsedAndRevoked(t *testing.T) {
 	use(rotated, http.StatusUnauthorized)
 }
 
+// A token that is revoked while a body arrives stores nothing more. The lines that were stored before stay so.
+func TestTokenIsRevokedDuringARequest(t *testing.T) {
+	var file auth.TokenFile
+	var made string
+	r := start(t, withTokens(t, "other b traces:write"), configured(func(cfg *Config) {
+		file.Path = cfg.TokenFile
+		var err error
+		if made, err = file.New(t.Context(), auth.Entry{Name: "shop", Agents: []string{"did:web:a"}, Scopes: auth.PublisherScopes()}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}))
+	first := body(traces("did:web:a", chunkLines)...)
+	last := body(trace("did:web:a", "last"))
+	conn := r.slowly("/v1/traces", len(first)+len(last)+1, first, ndjson, bearing(made))
+	began := time.Now() // or earlier: ingest reads the body
+	client := r.broker.Connect()
+	r.await(func() bool {
+		state, err := client.StreamState(t.Context(), stream.Traces)
+		return err == nil && state.Messages == chunkLines
+	})
+	if err := file.Revoke(t.Context(), "shop"); err != nil {
+		t.Fatal(err)
+	}
+	r.await(func() bool {
+		return r.post("{", bearing(made)).code == http.StatusUnauthorized && time.Since(began) > reload.Recheck
+	})
+	if _, err := io.WriteString(conn, last+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := reply{code: answer.StatusCode, header: answer.Header, text: string(text)}
+	requests.Describes(t, httptest.NewRequest(http.MethodPost, "/v1/traces", nil), got.code, got.header, got.text)
+	lines := got.lines(t)
+	if got.code != http.StatusUnauthorized || len(lines) != chunkLines+1 {
+		t.Fatalf("%d with %d lines", got.code, len(lines))
+	}
+	if before, after := lines[chunkLines-1], lines[chunkLines]; before.Status != "accepted" || after.Status != "retry" || !strings.Contains(after.Faults[0].Message, "revoked") {
+		t.Errorf("%+v, then %+v", before, after)
+	}
+	r.stored(chunkLines)
+}
+
+// Without tokens no policy can be enforced: anyone on this machine could sign.
 func TestEnforceNeedsATokenFile(t *testing.T) {
 	cfg := Default()
 	cfg.MessagePoliciesFile = filepath.Join(t.TempDir(), "policies.yaml")

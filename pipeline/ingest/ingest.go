@@ -13,6 +13,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/problem"
+	"github.com/plumbline/plumbline/pipeline/reload"
 	"github.com/plumbline/plumbline/pipeline/request"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/wire"
@@ -44,6 +45,8 @@ type upload struct {
 	*server
 	*buffers
 	grant     auth.Grant
+	began     time.Time
+	recheck   func() error // returns a problem if the token is not valid any more
 	lines     lines
 	forgotten time.Time // lines with an earlier timestamp may have copies that the broker does not recognise
 	unread    bool      // the body may have more lines
@@ -68,7 +71,9 @@ func (s *server) postTraces(w http.ResponseWriter, r *http.Request, grant auth.G
 	if err != nil {
 		return 0, err
 	}
-	u := upload{server: s, buffers: reused, grant: grant, forgotten: time.Now().Add(-recognised)}
+	now := time.Now()
+	u := upload{server: s, buffers: reused, grant: grant, began: now, forgotten: now.Add(-recognised)}
+	u.recheck = func() error { return s.router.Recheck(r, auth.TracesWrite) }
 	u.lines = lines{body: body, whole: slices.Contains(typesOfTrace, kind), window: u.windows[0]}
 	u.lines.larger = func(wait bool) ([]byte, error) {
 		next := len(u.windows)
@@ -213,7 +218,10 @@ func (u *upload) commit(ctx context.Context) *problem.Problem {
 	if len(u.old) > 0 {
 		u.dropStored(ctx)
 	}
-	if len(u.records) > 0 {
+	if time.Since(u.began) > reload.Recheck { // a body may arrive for minutes, and its token be revoked meanwhile
+		err = u.recheck()
+	}
+	if len(u.records) > 0 && err == nil {
 		began := time.Now()
 		// The request may end early because its body is cut off, but the lines that arrived are
 		// complete.

@@ -142,6 +142,13 @@ func (rt *Router) authorize(r *http.Request, scope auth.Scope) (auth.Grant, erro
 	return grant, err
 }
 
+// Recheck returns a problem if the token of a request that began earlier is not valid any more: it was
+// revoked or has expired, or lost the scope. For bodies that may take minutes.
+func (rt *Router) Recheck(r *http.Request, scope auth.Scope) error {
+	_, err := rt.authorize(r, scope)
+	return err
+}
+
 // Foreign returns the fault of a record whose agent the token does not cover.
 func Foreign(agent string) schema.Fault {
 	return schema.Fault{Pointer: "/agent_id",
