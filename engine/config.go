@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	defaultMemory = 4 << 30
+	// DefaultMemory is the memory bound of the whole server where none is configured, in bytes.
+	DefaultMemory = 4 << 30
 	// LeastMemory is what the server needs to merge parts at all, in bytes.
 	LeastMemory = 512 << 20
 )
@@ -48,7 +49,7 @@ func (c *Config) complete() error {
 		return errors.New("engine: DataDir must be set")
 	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
-	c.MemoryBytes = cmp.Or(c.MemoryBytes, defaultMemory)
+	c.MemoryBytes = cmp.Or(c.MemoryBytes, DefaultMemory)
 	if c.MemoryBytes < LeastMemory {
 		return fmt.Errorf("engine: MemoryBytes is %d, at least %d are needed", c.MemoryBytes, LeastMemory)
 	}

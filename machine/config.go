@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -96,8 +97,24 @@ func (c *Config) checkPorts(faults *config.Faults) {
 		faults.Check(p.port >= 0 && p.port < 1<<16, p.key, "%d: want a port from 1 to 65535", p.port)
 		faults.Check(p.port == 0 || !p.external, p.key, "is for the embedded server, and %s", p.server)
 	}
-	same := c.Ports.ClickHousePort != 0 && c.Ports.ClickHousePort == c.Ports.ClickHouseHTTPPort
-	faults.Check(!same, "clickhouse_http_port", "%d: clickhouse_port is the same", c.Ports.ClickHouseHTTPPort)
+	taken := map[int]string{}
+	for _, p := range []struct {
+		key  string
+		port int
+	}{{"listen", c.listenPort()}, {"nats_port", c.Ports.NATSPort}, {"clickhouse_port", c.Ports.ClickHousePort}, {"clickhouse_http_port", c.Ports.ClickHouseHTTPPort}} {
+		faults.Check(p.port == 0 || taken[p.port] == "", p.key, "%d: %s is the same", p.port, taken[p.port])
+		taken[p.port] = p.key
+	}
+}
+
+// listenPort returns the port of ingest if the embedded servers cannot have it, too; otherwise 0.
+func (c *Config) listenPort() int {
+	host, service, err := net.SplitHostPort(c.Listen)
+	port, portErr := net.LookupPort("tcp", service)
+	if ip := net.ParseIP(host); err != nil || portErr != nil || ip != nil && !ip.IsUnspecified() && !ip.Equal(net.IPv4(127, 0, 0, 1)) {
+		return 0
+	}
+	return port
 }
 
 // complete fills in the defaults and returns every fault.

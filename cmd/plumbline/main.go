@@ -19,10 +19,12 @@ import (
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/aivs/report"
 	"github.com/plumbline/plumbline/child"
+	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/admission"
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/drift"
+	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/verifier"
@@ -110,10 +112,21 @@ func checkFlags(parser *kong.Kong, args []string) (good, faults []string, settin
 	}
 	flags := slices.Concat(node.AllFlags(false)...)
 	if node.Name == upName {
-		settings, faults = config.ReadFile(upName, stageKeys(), flags, rest)
+		settings, faults = config.ReadFile(upName, stageKeys(), flags, rest, variablesOf(parser.Model.Node))
 	}
 	good, wrong := config.CheckFlags(flags, rest)
 	return slices.Concat(args[:len(args)-len(rest)], good), append(faults, wrong...), settings
+}
+
+// variablesOf returns the variables of the flags of a command and of those below it.
+func variablesOf(node *kong.Node) (names []string) {
+	for _, flag := range node.Flags {
+		names = append(names, flag.Envs...)
+	}
+	for _, child := range node.Children {
+		names = append(names, variablesOf(child)...)
+	}
+	return names
 }
 
 func main() {
@@ -151,7 +164,8 @@ func execute(args []string) int {
 // newParser returns the parser of the command line.
 func newParser() *kong.Kong {
 	defaults := commands{
-		Up:     upCommand{Connections: admission.Default(), Thresholds: machine.PublishedThresholds()},
+		Up: upCommand{Connections: admission.Default(), Thresholds: machine.PublishedThresholds(),
+			SealIdle: exporter.Default().Idle, Memory: engine.DefaultMemory >> 20, NATS: config.NATS{Replicas: 1}},
 		Bundle: bundleCommands{Report: bundleReportCommand{Full: report.DefaultFull}},
 		Replay: replayCommand{Verifier: verifier.DefaultRules(), Rules: drift.DefaultRules()},
 	}

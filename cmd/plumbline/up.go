@@ -32,11 +32,11 @@ type upCommand struct {
 	CardIssuerKeysFile  string        `type:"path" help:"File of public keys that may sign every agent's cards: one {key_id, algorithm, public_key} per line."`
 	A2AAgentCards       []string      `name:"a2a-agent-cards" placeholder:"AGENT=FILE" help:"A2A agent cards to serve, each with the agent's current Alignment Card inside."`
 	MessagePoliciesFile string        `type:"path" help:"Message policies: what each agent accepts from whom, and the action classes of its tools (docs/MESSAGES.md)."`
-	SealIdle            time.Duration `placeholder:"DURATION" help:"Seal a session that has had no trace for this long. Default: 30m."`
+	SealIdle            time.Duration `help:"Seal a session that has had no trace for this long."`
 	Redact              []string      `default:"all" placeholder:"RULE" help:"Redaction rules for bundles in addition to those of the draft: all, none, or some of authorization, header_list, name_value, url, assignment, yaml, xml, repr, unicode, base64 (docs/BUNDLES.md)."`
 	SealSchedule        []string      `sep:";" placeholder:"CRON" help:"Times at which all open sessions are also sealed: cron expressions of five fields, or @daily, @every 6h and similar, in UTC unless one begins with CRON_TZ=."`
 	DriftMode           string        `default:"first" help:"Source of drift's baselines: first (each agent's first traces), rolling (its latest traces, updated after every window), pinned (set with plumbline drift pin)."`
-	Memory              int64         `placeholder:"MIB" help:"Memory limit of the embedded engine in MiB, at least 512. Default: 4096."`
+	Memory              int64         `help:"Memory limit of the embedded engine in MiB, at least 512."`
 	DrainBudget         time.Duration `default:"30s" help:"Time to finish the work in progress after the first SIGTERM."`
 	LogLevel            string        `default:"warn" help:"Lowest level that is logged: debug, info, warn or error."`
 	LogFormat           string        `default:"text" help:"Format of the log: json or text."`

@@ -7,6 +7,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 	"gopkg.in/yaml.v3"
@@ -18,6 +19,7 @@ type entry struct {
 	key     string   // groups joined by "_": nats: {url: …} is nats_url
 	text    string   // a plain value in kong's form
 	list    []string // of a list
+	empty   bool     // nothing stands behind the colon
 	line    int
 	err     error // the fault of its form
 }
@@ -41,7 +43,7 @@ func (s *settings) readFile(path string) (faults []string) {
 		faults = append(faults, fmt.Sprintf("configuration %s: %v", path, err))
 	}
 	slices.SortStableFunc(entries, func(a, b entry) int { return min(len(a.section), 1) - min(len(b.section), 1) }) // the top first
-	seen := map[string]int{}
+	seen := map[string]place{}
 	for _, e := range entries {
 		if err := s.apply(path, e, seen); err != nil {
 			faults = append(faults, fmt.Sprintf("%s:%d: %v", path, e.line, err))
@@ -50,29 +52,66 @@ func (s *settings) readFile(path string) (faults []string) {
 	return faults
 }
 
-func (s *settings) apply(path string, e entry, seen map[string]int) error {
+// place is where a file sets a setting.
+type place struct {
+	section string
+	line    int
+	text    string
+}
+
+func (s *settings) apply(path string, e entry, seen map[string]place) error {
 	if e.err != nil {
 		return e.err
+	}
+	if e.empty && s.isGroup(e) {
+		return nil // everything below it is commented out
 	}
 	flag, err := s.find(e)
 	if flag == nil {
 		return err
 	}
-	place := e.section + "." + yamlKey(flag)
-	if line, twice := seen[place]; twice {
-		return fmt.Errorf("%s: already set on line %d", e.key, line)
-	}
-	seen[place] = e.line
 	text := e.text
 	if e.list != nil {
 		text = joined(flag, e.list)
+	}
+	key := yamlKey(flag)
+	if at, twice := seen[e.section+"."+key]; twice {
+		return fmt.Errorf("%s: already set on line %d", e.key, at.line)
+	}
+	seen[e.section+"."+key] = place{e.section, e.line, text}
+	if e.section != "" { // the sections of a command that runs the services itself
+		if at, twice := seen[key]; twice && at.text != text {
+			return fmt.Errorf("%s: %s: section %s has another value on line %d, and %s has one such setting: set it once", e.section, e.key, at.section, at.line, s.section)
+		}
+		seen[key] = place{e.section, e.line, text}
 	}
 	if err := try(flag, text); err != nil {
 		return fmt.Errorf("%s: %w", e.key, err)
 	}
 	setDefault(flag, text)
-	s.origin[yamlKey(flag)] = fmt.Sprintf("file %s:%d", path, e.line)
+	s.origin[key] = fmt.Sprintf("file %s:%d", path, e.line)
 	return nil
+}
+
+// isGroup reports whether settings may stand below a key, as url below nats.
+func (s *settings) isGroup(e entry) bool {
+	below := func(key string) bool { return strings.HasPrefix(key, e.key+"_") }
+	for _, flag := range s.order {
+		if yamlKey(flag) == e.key {
+			return false
+		}
+	}
+	for key := range s.byKey {
+		if below(key) {
+			return true
+		}
+	}
+	for key := range sharedKeys() {
+		if below(key) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(s.others[e.section], below)
 }
 
 // find returns the setting of an entry: nil without an error if the entry is for another service.
@@ -97,23 +136,23 @@ func (s *settings) find(e entry) (*kong.Flag, error) {
 // or the service's name comes before it (drift: {mode: …} is drift_mode).
 func (s *settings) findOfStage(e entry) (*kong.Flag, error) {
 	keys := s.others[e.section]
-	place := e.section + ": " + e.key
+	where := e.section + ": " + e.key
 	if !slices.Contains(keys, e.key) {
 		near := nearestOf(keys, e.key)
 		if near == "" {
-			return nil, fmt.Errorf("%s: unknown key: %s --print-config lists them", place, e.section)
+			return nil, fmt.Errorf("%s: unknown key: %s --print-config lists them", where, e.section)
 		}
-		return nil, fmt.Errorf("%s: unknown key, did you mean %s?", place, near)
+		return nil, fmt.Errorf("%s: unknown key, did you mean %s?", where, near)
 	}
 	if sharedKeys()[e.key] {
-		return nil, fmt.Errorf("%s: %s has one such setting for all services: set it at the top of the file", place, s.section)
+		return nil, fmt.Errorf("%s: %s has one such setting for all services: set it at the top of the file", where, s.section)
 	}
 	for _, key := range []string{e.section + "_" + e.key, e.key} {
 		if flag := s.byKey[key]; flag != nil {
 			return flag, nil
 		}
 	}
-	return nil, fmt.Errorf("%s: %s cannot set this: it runs the service with the default", place, s.section)
+	return nil, fmt.Errorf("%s: %s cannot set this: it runs the service with the default", where, s.section)
 }
 
 // try returns an error if a setting does not accept a value.
@@ -135,7 +174,10 @@ func readEntries(r io.Reader) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries := flatten(nil, "", "", document.Content[0])
+	var entries []entry
+	if top := document.Content[0]; !isNull(top) {
+		entries = flatten(nil, "", "", top)
+	}
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return entries, errors.New("more than one document")
 	}
@@ -153,15 +195,17 @@ func flatten(entries []entry, section, prefix string, node *yaml.Node) []entry {
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		name, value := node.Content[i], node.Content[i+1]
 		key := prefix + name.Value
-		if section == "" && slices.Contains(sections, key) && value.Kind == yaml.MappingNode {
-			entries = flatten(entries, key, "", value)
+		if section == "" && slices.Contains(sections, key) {
+			if !isNull(value) { // an empty section
+				entries = flatten(entries, key, "", value)
+			}
 			continue
 		}
 		if value.Kind == yaml.MappingNode {
 			entries = flatten(entries, section, key+"_", value)
 			continue
 		}
-		e := entry{section: section, key: key, line: name.Line}
+		e := entry{section: section, key: key, line: name.Line, empty: isNull(value)}
 		if err := e.read(value); err != nil {
 			e.err = fmt.Errorf("%s: %w", key, err)
 		}
@@ -170,11 +214,13 @@ func flatten(entries []entry, section, prefix string, node *yaml.Node) []entry {
 	return entries
 }
 
+func isNull(node *yaml.Node) bool { return node.Kind == yaml.ScalarNode && node.Tag == "!!null" }
+
 // read reads a scalar or a list of scalars.
 func (e *entry) read(node *yaml.Node) error {
 	switch node.Kind {
 	case yaml.ScalarNode:
-		if node.Tag != "!!null" {
+		if !isNull(node) {
 			e.text = node.Value
 		}
 	case yaml.SequenceNode:

@@ -111,6 +111,7 @@ func TestRefusedFiles(t *testing.T) {
 		"in a group":                {"nats:\n  ulr: x\n", []string{"c.yaml:2: nats_ulr: unknown key, did you mean nats_url?"}},
 		"twice":                     {"nats_url: nats://a\nnats: {url: nats://b}\n", []string{"c.yaml:2: nats_url: already set on line 1"}},
 		"wrong type":                {"batch_age: soon\n", []string{"c.yaml:1: batch_age:", "duration"}},
+		"section without keys":      {"exporter: 5\n", []string{"c.yaml:1: want key: value"}},
 		"not a mapping":             {"- a\n", []string{"c.yaml:1: want key: value"}},
 		"list of lists":             {"agents: [[a]]\n", []string{"c.yaml:1: agents: want a list of plain values"}},
 		"two documents":             {"tenant: a\n---\ntenant: b\n", []string{"more than one document"}},
@@ -131,9 +132,12 @@ func TestRefusedFiles(t *testing.T) {
 	}
 }
 
+// Where every line of a file, of a section or of a group is commented out, nothing is set.
 func TestEmptyFileIsNoSettings(t *testing.T) {
-	if _, _, err := loadWith(t, "# nothing yet\n"); err != nil {
-		t.Error(err)
+	for _, text := range []string{"# nothing yet\n", "---\n", "{}\n", "verifier:\n  # seal_idle: 1h\nexporter: {}\nnats:\n  # url: nats://h\nclickhouse: ~\n"} {
+		if cfg, _, err := loadWith(t, text); err != nil || cfg.NATS.URL != testDefaults().NATS.URL {
+			t.Errorf("%q: %v, %s", text, err, cfg.NATS.URL)
+		}
 	}
 }
 
