@@ -73,6 +73,8 @@ func TestMachineKeepsItsData(t *testing.T) {
 		})
 	}
 
+	demandDocumented(t, m)
+
 	_, err := machine.Start(t.Context(), machine.Config{DataDir: dir, Listen: "127.0.0.1:0"})
 	if !errors.Is(err, durable.ErrLocked) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("a second machine on the directory: error %v", err)
