@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,15 +24,39 @@ type tokenCommands struct {
 
 // tokenPlace names a token file.
 type tokenPlace struct {
-	Data string `default:"./plumbline-data" placeholder:"DIR" help:"Data directory; plumbline up reads tokens.jsonl in it (${default})."`
-	File string `type:"path" placeholder:"FILE" help:"The token file, if it is not tokens.jsonl in the data directory: the token_file of an ingest."`
+	machineFlags `embed:""`
+	File         string `type:"path" placeholder:"FILE" help:"The token file: the token_file of an ingest. Default: that of the running plumbline up, otherwise tokens.jsonl in the data directory."`
 }
 
-func (p *tokenPlace) file() auth.TokenFile {
+// find returns the token file, and the running up that reads it; nil if none does.
+func (p *tokenPlace) find(ctx context.Context) (auth.TokenFile, *machine.Endpoints, error) {
 	if p.File != "" {
-		return auth.TokenFile{Path: p.File}
+		return auth.TokenFile{Path: p.File}, nil, nil
 	}
-	return auth.TokenFile{Path: filepath.Join(p.Data, auth.FileName)}
+	at, err := p.machineFlags.find(ctx)
+	if errors.Is(err, machine.ErrNotRunning) {
+		return auth.TokenFile{Path: filepath.Join(cmp.Or(p.Data, defaultData), auth.FileName)}, nil, nil
+	}
+	if err != nil {
+		return auth.TokenFile{}, nil, fmt.Errorf("%w; or name the token file with --file", err)
+	}
+	return auth.TokenFile{Path: cmp.Or(at.TokenFile, filepath.Join(at.DataDir, auth.FileName))}, at, nil
+}
+
+// noteOpen warns if the running up reads no token file: it began before there was one.
+func noteOpen(con *console, at *machine.Endpoints) {
+	if at != nil && at.TokenFile == "" {
+		fmt.Fprintln(con.errs, "The running plumbline up was started without a token file and lets everyone on this machine in: restart it to require tokens.")
+	}
+}
+
+// showToken prints a new token, which nobody can print again.
+func showToken(con *console, token string, file auth.TokenFile, otherwise string) error {
+	if _, err := fmt.Fprintln(con.out, token); err != nil {
+		return fmt.Errorf("the new token is in force, and cannot be shown: %w: %s", err, otherwise)
+	}
+	fmt.Fprintf(con.errs, "This is the only time that the token is shown; %s has its hash.\n", printable(file.Path))
+	return nil
 }
 
 type tokenNewCommand struct {
@@ -67,28 +92,20 @@ func (c *tokenNewCommand) Run(ctx context.Context, con *console) error {
 	if c.ValidFor > 0 {
 		entry.Expires = now.Add(c.ValidFor).UTC().Truncate(time.Second)
 	}
-	token, err := c.file().New(ctx, entry, now)
+	file, at, err := c.find(ctx)
+	if err != nil {
+		return err
+	}
+	token, err := file.New(ctx, entry, now)
 	if err != nil {
 		return usageError{fmt.Errorf("token new: %w", err)}
 	}
-	if _, err := fmt.Fprintln(con.out, token); err != nil {
+	if err := showToken(con, token, file, "remove it with plumbline token revoke, and make it again"); err != nil {
 		return err
 	}
-	fmt.Fprintf(con.errs, `This is the only time that the token is shown; %s has its hash.
-Give it to the publisher: PLUMBLINE_TOKEN=…, --token …, or the header "Authorization: Bearer …".
-`, printable(c.file().Path))
-	c.noteOpen(ctx, con)
+	fmt.Fprintln(con.errs, `Give it to the publisher: PLUMBLINE_TOKEN=…, --token …, or the header "Authorization: Bearer …".`)
+	noteOpen(con, at)
 	return nil
-}
-
-// noteOpen warns if a running up reads no token file: it began before there was one.
-func (p *tokenPlace) noteOpen(ctx context.Context, con *console) {
-	if p.File != "" {
-		return
-	}
-	if at, err := machine.Find(ctx, p.Data); err == nil && at.TokenFile == "" {
-		fmt.Fprintln(con.errs, "The running plumbline up was started without a token file and lets everyone on this machine in: restart it to require tokens.")
-	}
 }
 
 type tokenLSCommand struct {
@@ -113,8 +130,12 @@ type listedToken struct {
 	Previous []time.Time    `json:"previous_expire,omitempty"` // of tokens that rotation replaced
 }
 
-func (c *tokenLSCommand) Run(_ context.Context, con *console) error {
-	entries, err := c.file().List()
+func (c *tokenLSCommand) Run(ctx context.Context, con *console) error {
+	file, _, err := c.find(ctx)
+	if err != nil {
+		return err
+	}
+	entries, err := file.List()
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w: make the first token with plumbline token new", errNothing, err)
 	}
@@ -165,16 +186,21 @@ func (*tokenRevokeCommand) Help() string {
 }
 
 func (c *tokenRevokeCommand) Run(ctx context.Context, con *console) error {
-	if err := c.file().Revoke(ctx, c.Name); err != nil {
+	file, at, err := c.find(ctx)
+	if err != nil {
+		return err
+	}
+	if err := file.Revoke(ctx, c.Name); err != nil {
 		return missing("token revoke", err)
 	}
-	_, err := fmt.Fprintf(con.out, "revoked %s: services that use %s refuse it within a second\n", printable(c.Name), printable(c.file().Path))
+	_, err = fmt.Fprintf(con.out, "revoked %s: services that use %s refuse it within a second\n", printable(c.Name), printable(file.Path))
+	noteOpen(con, at)
 	return err
 }
 
 type tokenRotateCommand struct {
 	Name     string        `arg:"" placeholder:"NAME" help:"Name of the token."`
-	Overlap  time.Duration `default:"24h" help:"How long the previous token stays valid, until its publisher has the new one (${default}); 0s if somebody else may have it."`
+	Overlap  time.Duration `default:"24h" help:"How long the previous token stays valid, until its publisher has the new one (${default}); 0s if somebody else may have it, which ends the tokens of earlier rotations, too."`
 	ValidFor time.Duration `placeholder:"DURATION" help:"How long the new token is valid. Default: until it is revoked."`
 	tokenPlace
 }
@@ -188,15 +214,18 @@ func (c *tokenRotateCommand) Run(ctx context.Context, con *console) error {
 	if c.Overlap < 0 || c.ValidFor < 0 {
 		return usagef("--overlap or --valid-for is negative: want 0 or more")
 	}
-	now := time.Now()
-	token, entry, err := c.file().Rotate(ctx, c.Name, c.Overlap, c.ValidFor, now)
+	file, at, err := c.find(ctx)
+	if err != nil {
+		return err
+	}
+	token, entry, err := file.Rotate(ctx, c.Name, c.Overlap, c.ValidFor, time.Now())
 	if err != nil {
 		return missing("token rotate", err)
 	}
-	if _, err := fmt.Fprintln(con.out, token); err != nil {
+	if err := showToken(con, token, file, "rotate it again"); err != nil {
 		return err
 	}
-	fmt.Fprintf(con.errs, "This is the only time that the token is shown; %s has its hash.\n", printable(c.file().Path))
+	noteOpen(con, at)
 	if len(entry.Previous) > 0 {
 		last := entry.Previous[len(entry.Previous)-1].Expires
 		fmt.Fprintf(con.errs, "The previous token is valid until %s: give the new one to its publisher before.\n", last.Format(time.RFC3339))
