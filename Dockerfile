@@ -10,6 +10,8 @@ FROM debian:bookworm-slim
 # Everything runs as this user, and owns only the directory of its volume.
 RUN useradd --system --uid 10001 --home-dir /var/lib/plumbline --create-home plumbline
 COPY --from=build /out/ /usr/local/bin/
+# The authorities that connections to S3, a time stamping authority and servers of your own are checked with.
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY deploy/compose/first-start.sh /usr/local/bin/plumbline-first-start
 USER plumbline
 WORKDIR /var/lib/plumbline

@@ -33,7 +33,7 @@ func TestUnitsOfServices(t *testing.T) {
 		if want := name + ".yaml:/etc/plumbline/" + name + ".yaml"; unit["LoadCredential"] != want {
 			t.Errorf("%s: LoadCredential is %q, want %q", name, unit["LoadCredential"], want)
 		}
-		if unit["Restart"] != "on-failure" || unit["RestartPreventExitStatus"] != "2" || unit["LimitNOFILE"] == "" || unit["ProtectSystem"] != "strict" {
+		if unit["Restart"] != "on-failure" || unit["RestartPreventExitStatus"] != "2" || unit["StartLimitIntervalSec"] != "0" || unit["LimitNOFILE"] == "" || unit["ProtectSystem"] != "strict" {
 			t.Errorf("%s: %v", name, unit)
 		}
 		words := strings.Fields(strings.ReplaceAll(unit["ExecStart"], "%d", filepath.Join("..", "deploy", "systemd")))

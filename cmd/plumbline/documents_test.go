@@ -107,7 +107,7 @@ func TestUnitOfUp(t *testing.T) {
 	if got := parsed.Selected().Path(); got != "up" {
 		t.Errorf("the unit runs %s", got)
 	}
-	for _, setting := range []string{"--data /var/lib/plumbline ", "\nStateDirectory=plumbline\n", "\nRestart=on-failure\n", "\nRestartPreventExitStatus=2\n", "\nKillMode=mixed\n"} {
+	for _, setting := range []string{"--data /var/lib/plumbline ", "\nStateDirectory=plumbline\n", "\nRestart=on-failure\n", "\nRestartPreventExitStatus=2\n", "\nStartLimitIntervalSec=0\n", "\nKillMode=mixed\n"} {
 		if !strings.Contains(string(text), setting) {
 			t.Errorf("the unit lacks %q", strings.TrimSpace(setting))
 		}
