@@ -39,16 +39,16 @@ class Wait(Exception):
 
 class Delivery:
     def __init__(self, connection: Callable[[], Connection], spool: Spool, spool_bytes: int, key: Optional[Key],
-                 durable: bool, reporter: Reporter, url: str) -> None:
+                 durable: bool, reporter: Reporter, url: str, on_start: Callable[[], None]) -> None:
         self._connect, self._spool, self._spool_bytes = connection, spool, spool_bytes
         self._key, self._durable, self._reporter, self._url = key, durable, reporter, url
-        self._most_lines = SEGMENT_LINES
+        self._most_lines, self._on_start = SEGMENT_LINES, on_start
         self.reset()
 
     def reset(self) -> None:
         """Begins with nothing, also in a process that was forked: its parent sends what it has."""
         self._cond = threading.Condition()
-        self._files = threading.Lock()  # held while the open segment is written
+        self._files = threading.RLock()  # held while the open segment is written; a signal handler may close the recorder meanwhile
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0
         self._open: Optional[Segment] = None
@@ -89,8 +89,11 @@ class Delivery:
 
     def submit_end(self, line: bytes) -> None:
         with self._cond:
-            if not self._closed:
+            if self._closed or self._queued_bytes + len(line) > MEMORY_BYTES:
+                self._drop(0, "the recorder is closed" if self._closed else "the queue is full")
+            else:
                 self._put(line)
+        self._tell()
 
     def invalid(self) -> None:
         with self._cond:
@@ -117,11 +120,13 @@ class Delivery:
             except RuntimeError:  # the interpreter is ending: close writes the queue itself
                 return
             self._threads.append(thread)
+        self._on_start()
 
     def _drop(self, traces: int, why: str) -> None:
-        """Counts dropped traces. The caller holds the lock."""
+        """Counts dropped traces; none are the end of a session. The caller holds the lock."""
         self._counts["dropped"] += traces
-        self._note("dropped", f"traces were dropped: {why}", traces)
+        what = "traces were dropped" if traces else "the end of a session was dropped, so it ends when it is idle"
+        self._note("dropped", f"{what}: {why}", traces)
 
     def _note(self, kind: str, message: str, count: int = 1) -> None:
         self._notes.append((kind, message, count))
@@ -253,7 +258,7 @@ class Delivery:
                     part.append(self._signed(item))
                     size += len(part[-1]) + 1
                 items = items[len(part):]
-                self._write(segment, part, sync)
+                segment = self._open = self._write(segment, part, sync)
                 with self._cond:
                     if len(segment.items or ()) >= SEGMENT_LINES or segment.size >= SEGMENT_BYTES or items:
                         self._close_segment()
@@ -272,20 +277,38 @@ class Delivery:
         self._note("spool", f"the spool {self._spool.agent} cannot be written ({error}): "
                    f"up to {MEMORY_BYTES >> 20} MiB of traces wait in memory")
 
-    def _write(self, segment: Segment, part: list[bytes], sync: bool) -> None:
+    def _write(self, segment: Segment, part: list[bytes], sync: bool) -> Segment:
+        """Adds lines to a segment that there is room in, and returns it. It is another one, in memory, if the file cannot be written."""
         traces, size = sum(not line.startswith(END) for line in part), sum(len(line) + 1 for line in part)
-        with self._cond:
-            in_memory = segment.path is None and self._spool.agent is not None
-            limit = min(MEMORY_BYTES, self._spool_bytes) if in_memory else self._spool_bytes
-            if self._bytes + size > limit:
-                self._counts["waiting"] -= traces
-                return self._drop(traces, f"{self._bytes} bytes wait for ingest already, at most {limit} may")
-            self._bytes += size
+        if not self._room(segment, traces, size):
+            return segment
         try:
             segment.append(part, sync)
         except OSError as error:
             self._unwritable(error)
+            with self._cond:
+                self._close_segment()  # what it has stays in its file
+            segment = Segment(None)
+            if not self._room(segment, traces, size):
+                return segment
+            segment.append(part, sync)
+        with self._cond:
+            self._bytes += size
         segment.traces += traces
+        return segment
+
+    def _room(self, segment: Segment, traces: int, size: int) -> bool:
+        """Reports whether a segment may have more lines; if not, they are dropped."""
+        with self._cond:
+            limit, kept = self._spool_bytes, self._bytes
+            if segment.path is None and self._spool.agent is not None:
+                others = (s for s in (*self._backlog, self._current, segment) if s is not None)
+                limit, kept = min(MEMORY_BYTES, limit), sum(s.size for s in others if s.path is None)
+            if kept + size <= limit:
+                return True
+            self._counts["waiting"] -= traces
+            self._drop(traces, f"{kept} bytes wait for ingest already, at most {limit} may")
+            return False
 
     def _close_segment(self) -> None:
         """Hands the open segment over. The caller holds both locks."""
@@ -300,10 +323,11 @@ class Delivery:
     def _tidy(self) -> None:
         try:
             self._spool.touch()
-            adopted = self._spool.adopt()
+            adopted, faults = self._spool.adopt()
         except OSError as error:
-            self._reporter.error("spool", f"look for the files of earlier processes in {self._spool.agent}: {error}")
-            return
+            adopted, faults = [], [error]
+        for fault in faults:
+            self._reporter.error("spool", f"take over the files of earlier processes in {self._spool.agent}: {fault}")
         with self._cond:
             self._backlog.extendleft(reversed(adopted))
             self._bytes += sum(segment.size for segment in adopted)
@@ -376,7 +400,10 @@ class Delivery:
                 if wait is not None:
                     raise wait
             segment.items = lines
-        segment.remove()
+        try:
+            segment.remove()
+        except OSError as error:
+            self._reporter.error("spool", f"remove a delivered file: {error}; a later process sends it again, which is harmless")
 
     def _publish(self, connection: Connection, lines: list[bytes]) -> tuple[list[bytes], Optional[Wait]]:
         """Sends one request. It returns the lines without an outcome, and why they have none."""

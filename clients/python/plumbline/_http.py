@@ -23,6 +23,8 @@ class Answer(NamedTuple):
             told = json.loads(self.body)
             return str(told["error"]), str(told["message"]), faults_of(told.get("faults"))
         except (ValueError, KeyError, TypeError, AttributeError):
+            if self.code < 400:
+                return "", f"what answers there is no ingest of Plumbline: {self.code} {http.client.responses.get(self.code, '')}".rstrip(), []
             return "", f"ingest answered {self.code} {http.client.responses.get(self.code, '')}".rstrip(), []
 
 
@@ -50,7 +52,7 @@ class Connection:
         reused = self._connection is not None
         try:
             return self._once(method, path, media_type, body)
-        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):
             if not reused:
                 raise
             return self._once(method, path, media_type, body)  # ingest closed an idle connection

@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import atexit
+import inspect
 import json
 import os
 import ssl
+import sys
 import threading
 import uuid
 import weakref
@@ -17,10 +19,10 @@ from ._delivery import Delivery
 from ._http import Connection
 from ._keys import Key
 from ._report import OnError, OnWarning, PlumblineError, Reporter
-from ._session import Counter, Session
+from ._session import Counter, Session, text_of
 from ._spool import Spool, default_root
 from ._trace import MAX_ID_BYTES, MAX_TRACE_BYTES, Fault, Invalid, build, check
-from ._values import canonical, plain
+from ._values import MAX_VALUE_BYTES, canonical, plain
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,6 +30,8 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 MAX_SESSIONS = 1000  # ids whose numbers are remembered
 
 REQUEST_SECONDS = 30.0
+
+VALUE_BYTES = (MAX_VALUE_BYTES, 16 << 10, 1 << 10)  # what a value may have: the next smaller one if the trace is too large
 
 
 class Recorder:
@@ -55,15 +59,21 @@ class Recorder:
                 raise ValueError(f"{name} {value!r}: want a text of 1 to {MAX_ID_BYTES} bytes")
         if durable and spool is False:
             raise ValueError("durable=True needs a spool")
+        for name, handler in (("on_error", on_error), ("on_warning", on_warning)):
+            if inspect.iscoroutinefunction(handler):
+                raise ValueError(f"{name}: want a function that is not async, because nobody would await it")
         self.agent_id, self.card_id = agent_id, card_id
         self._url = url or os.environ.get("PLUMBLINE_URL") or DEFAULT_URL
-        self._token = os.environ.get("PLUMBLINE_TOKEN", "") if token is None else token
+        self._token = (os.environ.get("PLUMBLINE_TOKEN", "") if token is None else token).strip()
+        if not all("!" <= letter <= "~" for letter in self._token):
+            raise ValueError("token: it has a character that no token has, such as a space or a line feed")
         self._tls, self._timeout, self._key, self._exit_timeout = tls, request_timeout, key, exit_timeout
         self._connection()  # refuses a wrong address
         self._reporter = Reporter(on_error, on_warning)
         root = None if spool is False else default_root() if spool is None or spool is True else spool
-        self._delivery = Delivery(self._connection, Spool(root, agent_id), spool_bytes, key, durable, self._reporter, self._url)
-        self._lock = threading.Lock()
+        self._delivery = Delivery(self._connection, Spool(root, agent_id), spool_bytes, key, durable, self._reporter, self._url,
+                                  _close_with_multiprocessing)
+        self._lock = threading.RLock()
         self._counters: OrderedDict[str, Counter] = OrderedDict()
         self._outside = Session(self, None, Counter(None), False)
         self._delivery.start()  # also sends what an earlier process left
@@ -74,6 +84,11 @@ class Recorder:
 
     def session(self, session_id: Optional[str] = None, *, first_number: Optional[int] = 1, end: bool = True) -> Session:
         """Begins a session, or continues the one with that id. first_number None: its traces have no numbers."""
+        if session_id is not None and not isinstance(session_id, str):
+            session_id = text_of(session_id)
+        if first_number is not None and not isinstance(first_number, int):
+            self._reporter.error("invalid", f"session(): first_number is {text_of(first_number)!r}, want an integer: its traces have no numbers")
+            first_number = None
         counter = Counter(first_number)
         if first_number is not None:
             session_id = session_id or str(uuid.uuid4())
@@ -109,8 +124,8 @@ class Recorder:
 
     def register_card(self, card: Union[dict[str, Any], str, bytes]) -> str:
         """Registers the agent's card: "registered" or "unchanged". It waits, and raises PlumblineError."""
-        raw = card.encode() if isinstance(card, str) else card if isinstance(card, bytes) else canonical(plain(card)).encode()
         try:
+            raw = card.encode() if isinstance(card, str) else card if isinstance(card, bytes) else canonical(plain(card)).encode()
             members = json.loads(raw)
             card_id = str(members["card_id"])
         except (ValueError, KeyError, TypeError) as error:
@@ -135,21 +150,26 @@ class Recorder:
     def _record(self, trace_id: Any, session_id: Optional[str], number: Optional[int], timestamp: Any, fields: dict[str, Any]) -> None:
         try:
             head = {"trace_id": plain(trace_id), "agent_id": self.agent_id, "card_id": self.card_id, "timestamp": plain(timestamp)}
-            trace = build(head, session_id, number, self._left_out, **fields)
+            limit = MAX_TRACE_BYTES - (1024 if self._key else 0)  # room for the signature
+            if hasattr(fields.get("alternatives"), "__next__"):
+                fields["alternatives"] = list(fields["alternatives"])
+            for most in VALUE_BYTES:
+                trace = build(head, session_id, number, self._left_out, most, **fields)
+                line = canonical(trace).encode()
+                if len(line) <= limit:
+                    break
             faults = check(trace)
+            if len(line) > limit:
+                faults.append(Fault("", f"{len(line)} bytes, a trace may have {limit}"))
             if faults:
                 raise Invalid(faults)
-            line = canonical(trace).encode()
-            limit = MAX_TRACE_BYTES - (1024 if self._key else 0)  # room for the signature
-            if len(line) > limit:
-                raise Invalid([Fault("", f"{len(line)} bytes, a trace may have {limit}")])
             self._delivery.submit(line)
         except Invalid as invalid:
             self._delivery.invalid()
-            self._reporter.error("invalid", str(invalid), str(trace_id), invalid.faults)
+            self._reporter.error("invalid", str(invalid), text_of(trace_id), invalid.faults)
         except Exception as error:
             self._delivery.invalid()
-            self._reporter.error("invalid", f"{type(error).__name__}: {error}", str(trace_id))
+            self._reporter.error("invalid", f"{type(error).__name__}: {text_of(error)}", text_of(trace_id))
 
     def _left_out(self) -> None:
         self._reporter.warning("left_out", "a value is too large or too deep, and is left out of the trace", "")
@@ -163,7 +183,7 @@ class Recorder:
         self._delivery.submit_end(canonical({"end_session": members}).encode())
 
     def _after_fork(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._reporter.after_fork()
         self._delivery.reset()
 
@@ -187,7 +207,15 @@ def _close_all() -> None:
         recorder._at_exit()
 
 
+def _close_with_multiprocessing() -> None:
+    """Closes the recorders of a child of multiprocessing, which ends without atexit."""
+    process, util = sys.modules.get("multiprocessing.process"), sys.modules.get("multiprocessing.util")
+    if process is not None and util is not None and process.parent_process() is not None:
+        util.Finalize(None, _close_all, exitpriority=0)
+
+
 def _forget_all() -> None:
+    _session.after_fork()
     for recorder in list(_all):
         recorder._after_fork()
 

@@ -46,7 +46,7 @@ class Reporter:
     def __init__(self, on_error: Optional[OnError], on_warning: Optional[OnWarning]) -> None:
         self._on_error, self._on_warning = on_error or self._log_error, on_warning or self._log_warning
         self._limited = CONDITIONS if on_error else None  # None: every kind, so that a log is not flooded
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may interrupt its holder and report, too
         self._last: dict[str, float] = {}
         self._held: dict[str, PlumblineError] = {}  # not reported yet, with their number
         self._warned: set[str] = set()
@@ -89,7 +89,7 @@ class Reporter:
         self.error("internal", f"{where}: {type(error).__name__}: {error}")
 
     def after_fork(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     @staticmethod
     def _call(handler: Callable[..., None], *arguments: object) -> None:

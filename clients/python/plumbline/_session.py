@@ -29,15 +29,24 @@ class Place(NamedTuple):
     timestamp: str
 
 
+# Of all counters: a lock that another thread holds stays held in a process that is forked, so that process gets a new
+# one. A signal handler may interrupt the holder and record, too.
+_lock = threading.RLock()
+
+
+def after_fork() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
 class Counter:
     """Gives the places of a session in turn. Everybody who records in the session shares it."""
 
     def __init__(self, first: Optional[int]) -> None:
         self.next, self.last = first, datetime.min.replace(tzinfo=timezone.utc)
-        self._lock = threading.Lock()
 
     def take(self) -> Place:
-        with self._lock:
+        with _lock:
             number = self.next
             if number is not None:
                 self.next = number + 1
@@ -61,7 +70,7 @@ class Session:
     def record(
         self,
         action: Optional[str] = None,
-        *,
+        *more: NoReturn,
         type: str = "execute",
         category: str = "bounded",
         target: Any = None,
@@ -82,7 +91,8 @@ class Session:
         **unknown: NoReturn,
     ) -> str:
         """Records a decision and returns its trace_id at once. It never raises: on_error gets what is wrong."""
-        self._recorder._ignored("record", unknown)
+        if more or unknown:
+            self._recorder._ignored("record", [*unknown, *(f"number {i}" for i in range(2, 2 + len(more)))])
         return self._record(self._counter.take(), dict(
             action=action, type=type, category=category, target=target, parameters=parameters, alternatives=alternatives,
             selected=selected, reasoning=reasoning, values=values, confidence=confidence, escalation=escalation, execution=execution,
@@ -91,7 +101,7 @@ class Session:
     def _record(self, place: Place, fields: dict[str, Any], timestamp: Any = None, trace_id: Any = None) -> str:
         trace_id = str(uuid.uuid4()) if trace_id is None else trace_id
         self._recorder._record(trace_id, self.session_id, place.number, place.timestamp if timestamp is None else timestamp, fields)
-        return str(trace_id)
+        return text_of(trace_id)
 
     @overload
     def tool(self, function: F) -> F: ...
@@ -154,9 +164,12 @@ def wrap(recorder: Recorder, session: Callable[[], Session], function: Optional[
         except BaseException as error:
             call.end(error=error)
             raise
-        if inspect.isawaitable(result):
+        if inspect.iscoroutine(result):
             return call.finish_later(result)
-        call.end(outputs=result)
+        if callable(getattr(result, "add_done_callback", None)):
+            result.add_done_callback(call.done)
+        else:
+            call.end(outputs=None if inspect.isawaitable(result) else result)
         return result
     return synchronous
 
@@ -214,6 +227,14 @@ class _Call:
         self.session._record(self.place, dict(
             self.fields, action=self.tool.name, parameters=self.parameters, execution=execution, metadata={"duration_ms": milliseconds}))
 
+    def done(self, future: Any) -> None:
+        """Is end for a future or task, which the caller has already."""
+        try:
+            error = future.exception()
+        except BaseException as cancelled:
+            error = cancelled
+        self.end(outputs=None if error else future.result(), error=error)
+
     async def finish_later(self, awaitable: Awaitable[Any]) -> Any:
         try:
             result = await awaitable
@@ -224,9 +245,9 @@ class _Call:
         return result
 
 
-def text_of(error: BaseException) -> str:
+def text_of(value: Any) -> str:
     try:
-        return str(error)
+        return str(value)
     except Exception:
         return "(its text cannot be read)"
 

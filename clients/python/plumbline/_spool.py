@@ -53,53 +53,61 @@ class Segment:
         return segment
 
     def append(self, lines: list[bytes], sync: bool) -> None:
-        """Adds lines. If the file cannot be written, it raises OSError, and memory has all lines."""
+        """Adds lines. If they cannot be written, it raises OSError, and the segment has what it had before."""
         data = b"".join(line + b"\n" for line in lines)
         assert self.items is not None
+        if self.path is not None:
+            try:
+                self._write(self.path, data, sync)
+            except OSError:
+                self._take_back()
+                raise
         self.items += lines
         self.size += len(data)
-        if self.path is None:
-            return
-        try:
-            if self._file is None:
-                self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
-            view = memoryview(data)
-            while view:
-                view = view[os.write(self._file, view):]
-            if sync:
-                os.fsync(self._file)
-                sync_directory(os.path.dirname(self.path))
-        except OSError:
-            self._keep_in_memory()
-            raise
 
-    def _keep_in_memory(self) -> None:
-        path, self.path, self.synced = self.path, None, True
-        self._close_file()
+    def _write(self, path: str, data: bytes, sync: bool) -> None:
+        if self._file is None:
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._file, view):]
+        if sync:
+            os.fsync(self._file)
+            sync_directory(os.path.dirname(path))
+
+    def _take_back(self) -> None:
+        """Removes what a write that failed has left. If that fails, too, lines are sent twice, which is harmless."""
         try:
-            os.unlink(path or "")
+            if self.size and self._file is not None:
+                os.ftruncate(self._file, self.size)
+            else:
+                self._close_file()
+                os.unlink(self.path or "")
         except OSError:
-            pass  # the lines may be sent twice: a duplicate is harmless
+            pass
 
     def close(self) -> None:
         """Ends the writing. The lines leave memory if the file has them."""
         if self._file is None:
             return
-        here = None
         try:
             here = os.stat(self.path or "").st_ino == os.fstat(self._file).st_ino
         except OSError:
             here = False  # another process took this one for dead, perhaps before the last lines
-        self._close_file()
-        if here:
+        if self._close_file() and here:
             self.items = None
         else:
             self.path, self.synced = None, True
 
-    def _close_file(self) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+    def _close_file(self) -> bool:
+        """Reports whether the file has been closed without an error: some file systems say only then that there is no space."""
+        file, self._file = self._file, None
+        try:
+            if file is not None:
+                os.close(file)
+        except OSError:
+            return False
+        return True
 
     def sync(self) -> None:
         """Makes a closed file survive a loss of power."""
@@ -116,8 +124,8 @@ class Segment:
     def load(self) -> list[bytes]:
         """Returns the lines. An incomplete last line, of a process that was killed, is none."""
         if self.items is None:
-            with open(self.path or "", "rb") as file:
-                self.items = [line for line in file.read().split(b"\n")[:-1] if line]
+            with open(self.path or "", "rb") as file:  # ingest does not answer for a blank line
+                self.items = [line for line in file.read().split(b"\n")[:-1] if line.strip()]
         return self.items
 
     def remove(self) -> None:
@@ -140,7 +148,8 @@ class Spool:
     """The directory of this process. With root None, everything stays in memory."""
 
     def __init__(self, root: Optional[str], agent_id: str) -> None:
-        self.agent = os.path.join(root, directory_of(agent_id)) if root is not None else None
+        # Absolute, because the agent may change its directory.
+        self.agent = os.path.abspath(os.path.join(root, directory_of(agent_id))) if root is not None else None
         self.own: Optional[str] = None
         self._number = 0
 
@@ -180,28 +189,36 @@ class Spool:
         if self.own is not None:
             os.utime(os.path.join(self.own, "owner.json"))
 
-    def adopt(self) -> list[Segment]:
-        """Takes over the files of dead owners, the oldest first."""
+    def adopt(self) -> tuple[list[Segment], list[OSError]]:
+        """Takes over the files of dead owners, the oldest first. An error is about one owner, and concerns no other."""
         if self.agent is None or not os.path.isdir(self.agent):
-            return []
+            return [], []
         dead = []
         for name in os.listdir(self.agent):
             path = os.path.join(self.agent, name)
             if path != self.own and not name.startswith(".") and not alive(path):
                 dead.append(path)
-        taken = []
-        for directory in sorted(dead, key=os.path.getmtime):
-            for name in sorted(os.listdir(directory)):
-                if not name.endswith(".jsonl"):
-                    continue
-                path = os.path.join(self._enter(), f"0-{self._next():012d}.jsonl")
-                try:
-                    os.rename(os.path.join(directory, name), path)
-                except FileNotFoundError:
-                    continue  # another process was first
-                taken.append(Segment.of_file(path))
-            remove_empty(directory)
-        return taken
+        taken: list[Segment] = []
+        faults: list[OSError] = []
+        for directory in sorted(dead, key=modified):
+            try:
+                for name in sorted(os.listdir(directory)):
+                    if name.endswith(".jsonl"):
+                        self._take(os.path.join(directory, name), taken)
+                remove_empty(directory)
+            except FileNotFoundError:
+                pass  # another process has taken it all
+            except OSError as error:  # it belongs to another user, for example
+                faults.append(error)
+        return taken, faults
+
+    def _take(self, file: str, taken: list[Segment]) -> None:
+        path = os.path.join(self._enter(), f"0-{self._next():012d}.jsonl")
+        try:
+            os.rename(file, path)
+            taken.append(Segment.of_file(path))
+        except FileNotFoundError:
+            pass  # another process was first
 
     def leave(self) -> None:
         """Gives the directory up: what is left in it is for the next process, or recorder."""
@@ -212,6 +229,13 @@ class Spool:
         else:
             shutil.rmtree(self.own, ignore_errors=True)
         self.own = None
+
+
+def modified(directory: str) -> float:
+    try:
+        return os.path.getmtime(directory)
+    except OSError:
+        return 0.0
 
 
 def remove_empty(directory: str) -> None:

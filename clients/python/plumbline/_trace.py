@@ -2,15 +2,17 @@
 from __future__ import annotations
 
 import re
+import sys
 from datetime import datetime, timedelta, timezone
 from typing import Any, Callable, Optional
 
 from ._report import Fault
-from ._values import Json, bounded, members, number, plain, text
+from ._values import MAX_VALUE_BYTES, Json, bounded, members, number, plain, text
 
 MAX_TRACE_BYTES = 768 << 10
 MAX_ID_BYTES = 512
 MAX_ALTERNATIVES = 256
+MAX_ERROR_BYTES = 4 << 10  # of execution.error
 
 TYPES = ("recommend", "execute", "escalate", "deny")
 CATEGORIES = ("bounded", "escalation_trigger", "forbidden")
@@ -30,6 +32,7 @@ def build(
     session_id: Optional[str],
     sequence_number: Optional[int],
     left_out: Callable[[], None],
+    most: int = MAX_VALUE_BYTES,
     *,
     action: Any = None,
     type: Any = "execute",
@@ -48,26 +51,26 @@ def build(
     environment: Any = None,
     metadata: Any = None,
 ) -> dict[str, Json]:
-    """Returns the trace of the arguments of Session.record. head has the ids and the timestamp."""
+    """Returns the trace of the arguments of Session.record. head has the ids and the timestamp, a value has at most most bytes."""
     options = alternatives_of(action if alternatives is None else alternatives, single=alternatives is None)
     if selected is None and isinstance(options, list) and len(options) == 1 and isinstance(options[0], dict):
         selected = options[0].get("option_id")
     trace = dict(head)
     trace["action"] = given(
         type=plain(type), name=plain(action), category=plain(category), target=plain(target),
-        parameters=members(parameters, left_out))
+        parameters=members(parameters, left_out, most))
     trace["decision"] = given(
         alternatives_considered=options, selected=plain(selected), selection_reasoning=plain(reasoning),
         values_applied=plain(list(values) if isinstance(values, (tuple, set, frozenset)) else values), confidence=plain(confidence))
     if escalation is not None:
         block = bounded(escalation, left_out)
         trace["escalation"] = {"evaluated": True, **block} if isinstance(block, dict) else block
-    notes = members(metadata, left_out) if metadata is not None else {}
+    notes = members(metadata, left_out, most) if metadata is not None else {}
     if isinstance(notes, dict):
-        notes = {**notes, **given(sequence_number=sequence_number, execution=execution_of(execution, left_out))}
+        notes = {**notes, **given(sequence_number=sequence_number, execution=execution_of(execution, left_out, most))}
     context = given(
         session_id=plain(session_id), conversation_turn=plain(turn), prior_trace_ids=plain(prior),
-        environment=members(environment, left_out) if environment is not None else None, metadata=notes or None)
+        environment=members(environment, left_out, most) if environment is not None else None, metadata=notes or None)
     if context:
         trace["context"] = context
     return trace
@@ -87,13 +90,22 @@ def alternatives_of(value: Any, single: bool) -> Json:
     return [{"option_id": text(a), "description": text(a)} if isinstance(a, str) else plain(a) for a in value]
 
 
-def execution_of(value: Any, left_out: Callable[[], None]) -> Json:
+def execution_of(value: Any, left_out: Callable[[], None], most: int) -> Json:
     if not isinstance(value, dict):
         return plain(value)
-    return {
-        text(str(name)): members(member, left_out) if name == "inputs" else bounded(member, left_out)
-        for name, member in value.items()
+    block = {
+        text(str(name)): members(member, left_out, most) if name == "inputs" else bounded(member, left_out, most)
+        for name, member in value.items() if name != "error"
     }
+    if value.get("error") is not None:
+        block["error"] = clip(bounded(value["error"], left_out, sys.maxsize), MAX_ERROR_BYTES)
+    return block
+
+
+def clip(value: Json, most: int) -> Json:
+    """Returns a text of at most most bytes: ingest reads no other error than a text."""
+    data = value.encode() if isinstance(value, str) else b""
+    return value if len(data) <= most else data[:most - 3].decode(errors="ignore") + "…"
 
 
 def check(trace: dict[str, Json]) -> list[Fault]:

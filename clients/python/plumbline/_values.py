@@ -11,6 +11,7 @@ import enum
 import hashlib
 import math
 from collections.abc import Mapping, Set
+from decimal import Decimal
 from json.encoder import encode_basestring as quote
 from typing import Any, Callable
 
@@ -57,16 +58,27 @@ def plain(value: Any, levels: int = MAX_LEVELS) -> Json:
         return [plain(member, levels - 1) for member in list(value)]
     if isinstance(value, Set):
         return sorted((plain(member, levels - 1) for member in list(value)), key=canonical)
-    return text(str(value))
+    found = number_of(value)
+    return text(str(value)) if found is None else plain(found, levels)
 
 
-def bounded(value: Any, left_out: Callable[[], None]) -> Json:
-    """Returns value as JSON, or what stands for it if that is too large or fails. Then it calls left_out."""
+def number_of(value: Any) -> Any:
+    """Returns a number of a library as Python's own: a Decimal that a float holds exactly, a scalar of NumPy. Else None."""
+    if isinstance(value, Decimal):
+        return float(value) if value.is_finite() and Decimal(repr(float(value))) == value else None
+    if getattr(value, "shape", None) == () and callable(getattr(value, "item", None)):
+        found = value.item()
+        return found if isinstance(found, (bool, int, float)) else None
+    return None
+
+
+def bounded(value: Any, left_out: Callable[[], None], most: int = MAX_VALUE_BYTES) -> Json:
+    """Returns value as JSON, or what stands for it if that has more than most bytes or fails. Then it calls left_out."""
     try:
         result = plain(value)
         if isinstance(result, (str, list, dict)):
             form = canonical(result).encode()
-            if len(form) > MAX_VALUE_BYTES:
+            if len(form) > most:
                 left_out()
                 return {"left_out": {"bytes": len(form), "sha256": hashlib.sha256(form).hexdigest()}}
         return result
@@ -78,11 +90,11 @@ def bounded(value: Any, left_out: Callable[[], None]) -> Json:
         return {"left_out": {"error": type(error).__name__}}
 
 
-def members(value: Any, left_out: Callable[[], None]) -> Json:
-    """Is bounded for each member of an object. Anything else it returns as it is."""
+def members(value: Any, left_out: Callable[[], None], most: int = MAX_VALUE_BYTES) -> Json:
+    """Is bounded for each member of an object, and for anything else."""
     if isinstance(value, Mapping):
-        return {text(str(name)): bounded(member, left_out) for name, member in list(value.items())}
-    return bounded(value, left_out)
+        return {text(str(name)): bounded(member, left_out, most) for name, member in list(value.items())}
+    return bounded(value, left_out, most)
 
 
 def text(value: str) -> str:

@@ -6,12 +6,19 @@ import signal
 import threading
 import time
 import unittest
+from datetime import datetime
 from unittest import mock
 
 from plumbline import Recorder
 from plumbline._spool import alive
 from tests.case import AGENT, Case
 from tests.ingest import Ingest, Silent, nowhere, outcomes
+
+
+def full(file, data, real=os.write):
+    """Is os.write on a disk that is full."""
+    real(file, data[:10])
+    raise OSError(errno.ENOSPC, "no space left on device")
 
 
 class Delivery(Case):
@@ -148,20 +155,110 @@ class Delivery(Case):
             self.assertIn("spool", self.kinds())
 
     def test_a_disk_that_is_full(self):
-        def write(file, data, real=os.write):
-            real(file, data[:10])
-            raise OSError(errno.ENOSPC, "no space left on device")
-
         with Ingest() as ingest:
             recorder = self.recorder(ingest.url)
             session = recorder.session()
-            with mock.patch("plumbline._spool.os.write", write):
+            with mock.patch("plumbline._spool.os.write", full):
                 ids = [session.record("search") for _ in range(10)]
                 self.wait("the report", lambda: "spool" in self.kinds())
             ids += [session.record("search") for _ in range(10)]
             self.assertTrue(recorder.flush(20))
             self.assertEqual([t["trace_id"] for t in ingest.traces()], ids)
         self.assertEqual(self.spooled(), ([], 0))
+
+    def test_a_disk_that_fills_keeps_what_was_durable(self):
+        recorder = self.recorder(nowhere(), durable=True)
+        session = recorder.session()
+        kept = session.record("search")
+        with mock.patch("plumbline._spool.os.write", full):
+            session.record("search")
+        self.assertEqual([json.loads(line)["trace_id"] for line in self.spooled()[0]], [kept])
+        self.assertIn("spool", self.kinds())
+
+    def test_memory_is_bounded_while_the_disk_is_full(self):
+        with mock.patch("plumbline._spool.os.write", full), mock.patch.multiple("plumbline._delivery", MEMORY_BYTES=20_000, SEGMENT_LINES=1):
+            recorder = self.recorder(nowhere(), durable=True)
+            session = recorder.session()
+            for _ in range(100):
+                session.record("search")
+        stats = recorder.stats()
+        self.assertGreater(stats["waiting"], 20)
+        self.assertEqual(stats["dropped"], 100 - stats["waiting"])
+        self.assertIn("at most 20000 may", str([e for e in self.errors if e.kind == "dropped"][0]))
+
+    def test_a_file_whose_closing_fails(self):
+        def close(file, real=os.close):
+            name = os.readlink(f"/proc/self/fd/{file}")
+            real(file)
+            if name.endswith(".jsonl"):
+                raise OSError(errno.EDQUOT, "disk quota exceeded")
+
+        with Ingest() as ingest, mock.patch("plumbline._spool.os.close", close):
+            recorder = self.recorder(ingest.url)
+            recorder.session().record("search")
+            self.assertTrue(recorder.flush(20))
+            self.assertEqual((len(ingest.traces()), self.errors), (1, []))
+
+    def test_a_delivered_file_that_cannot_be_removed(self):
+        with Ingest() as ingest:
+            recorder = self.recorder(ingest.url)
+            with mock.patch("plumbline._spool.os.unlink", side_effect=OSError(errno.EROFS, "read-only file system")):
+                for i in range(2):
+                    recorder.session().record("search")
+                    self.assertTrue(recorder.flush(20))
+            self.assertEqual(len(ingest.traces()), 2)
+            self.assertEqual(self.kinds(), ["spool"])
+
+    def test_a_spool_with_files_that_cannot_be_taken_over(self):
+        lines = {"1-locked": ['{"trace_id":"a"}'], "2-dead": [" ", '{"trace_id":"b"}']}
+        for name, text in lines.items():
+            owner = os.path.join(self.spool, "did=3Aweb=3Ashop=2Eexample", name)
+            os.makedirs(owner)
+            for file, contents in (("owner.json", json.dumps({"host": os.uname().nodename, "pid": 0, "started": ""})), ("1-1.jsonl", "\n".join(text) + "\n")):
+                with open(os.path.join(owner, file), "w") as f:
+                    f.write(contents)
+
+        def listed(path, real=os.listdir):
+            if str(path).endswith("1-locked"):
+                raise PermissionError(errno.EACCES, "permission denied", path)
+            return real(path)
+
+        with Ingest() as ingest, mock.patch("plumbline._spool.os.listdir", listed):
+            recorder = self.recorder(ingest.url)
+            self.wait("the other owner's line", lambda: [t["trace_id"] for t in ingest.traces()] == ["b"])
+            self.assertTrue(recorder.flush(20))
+            self.assertEqual(self.kinds(), ["spool"])
+            self.assertIn("1-locked", str(self.errors[0]))
+
+    def test_an_address_that_is_no_ingest(self):
+        answers = [(200, {}, b"<html>a web page</html>")]
+        with Ingest(lambda path, lines: answers.pop(0) if answers else None) as ingest:
+            recorder = self.recorder(ingest.url)
+            recorder.session().record("search")
+            self.assertTrue(recorder.flush(20))
+            self.assertEqual(self.kinds(), ["request"])
+            self.assertIn("no ingest of Plumbline: 200 OK", str(self.errors[0]))
+
+    def test_a_signal_handler_may_record_and_close(self):
+        recorder = self.recorder(nowhere())
+        session = recorder.session()
+
+        class Interrupted(datetime):
+            """A signal arrives while the session gives a number."""
+
+            @classmethod
+            def now(cls, zone=None):
+                with mock.patch("plumbline._session.datetime", datetime):
+                    session.record("in the handler")
+                    recorder.close(0)
+                return datetime.now(zone)
+
+        with mock.patch("plumbline._session.datetime", Interrupted):
+            agent = threading.Thread(target=session.record, args=("search",), daemon=True)
+            agent.start()
+            agent.join(20)
+        self.assertFalse(agent.is_alive(), "the agent waits for itself")
+        self.assertEqual(recorder.stats()["recorded"], 2)
 
     def test_memory_only(self):
         with Ingest() as ingest:
@@ -199,6 +296,13 @@ class Delivery(Case):
         recorder.close(0)
         session.record("search")
         self.assertEqual((recorder.stats()["dropped"], self.kinds()), (1, ["dropped"]))
+
+    def test_the_end_of_a_session_that_is_not_sent(self):
+        recorder = self.recorder(nowhere())
+        with recorder.session():
+            recorder.close(0)
+        self.assertEqual((recorder.stats()["dropped"], self.kinds()), (0, ["dropped"]))
+        self.assertIn("the end of a session was dropped", str(self.errors[0]))
 
     def test_handlers_may_fail_and_may_call_the_recorder(self):
         def handler(error):
@@ -333,6 +437,63 @@ else:
             agent.communicate(timeout=30)
             self.assertCountEqual([t["action"]["name"] for t in ingest.traces()], ["before", "after in the parent", "after in the child"])
 
+    def test_fork_while_another_thread_records(self):
+        with Ingest() as ingest:
+            agent = self.process(ingest.url, """
+import threading
+from datetime import datetime
+import plumbline._session
+taking, forked = threading.Event(), threading.Event()
+class Slow(datetime):
+    @classmethod
+    def now(cls, zone=None):
+        if threading.current_thread() is not threading.main_thread():
+            taking.set()
+            forked.wait()
+        return datetime.now(zone)
+plumbline._session.datetime = Slow
+session = recorder.session('s')
+thread = threading.Thread(target=session.record, args=('thread',))
+thread.start()
+taking.wait()
+child = os.fork()
+if not child:
+    signal.alarm(20)
+    session.record('child')
+    recorder.close()
+    os._exit(0)
+forked.set()
+thread.join()
+print(os.waitpid(child, 0)[1])
+""")
+            self.assertEqual(agent.communicate(timeout=60)[0], "0\n", "the child was killed by its alarm")
+            self.assertCountEqual([t["action"]["name"] for t in ingest.traces()], ["thread", "child"])
+
+    def test_a_child_of_multiprocessing(self):
+        with Ingest() as ingest:
+            agent = self.process(ingest.url, """
+import multiprocessing
+child = multiprocessing.get_context('fork').Process(target=lambda: recorder.session('s').record('child'))
+child.start()
+child.join()
+""")
+            agent.communicate(timeout=60)
+            self.assertEqual([t["action"]["name"] for t in ingest.traces()], ["child"])
+
+    def test_an_agent_that_changes_its_directory(self):
+        agent = self.process(nowhere(), f"""
+recorder.close(0)
+os.makedirs({self.spool!r} + '/elsewhere')
+os.chdir({self.spool!r})
+recorder = Recorder('did:web:shop.example', 'ac-1', spool='here', durable=True)
+os.chdir('elsewhere')
+recorder.session().record('search')
+recorder.close(0)
+""")
+        agent.communicate(timeout=60)
+        self.assertEqual(len(self.spooled()[0]), 1)
+        self.assertEqual(os.listdir(os.path.join(self.spool, "elsewhere")), [])
+
     def test_a_record_at_the_very_end_is_not_lost(self):
         with Ingest() as ingest:
             agent = self.process(ingest.url, """
@@ -349,9 +510,17 @@ atexit.register(lambda: late.session().record('in atexit'))
 class Settings(unittest.TestCase):
     def test_wrong_settings_are_refused_at_once(self):
         for options in ({"agent_id": ""}, {"card_id": None}, {"url": "ingest:8080"}, {"url": "ftp://host"}, {"agent_id": "a" * 513},
-                        {"durable": True, "spool": False}):
-            with self.assertRaises(ValueError, msg=str(options)):
-                Recorder(**{"agent_id": AGENT, "card_id": "ac-1", **options})
+                        {"durable": True, "spool": False}, {"on_error": on_error}, {"token": "se cret"}, {"token": "s\u00e9cret"}):
+            with self.assertRaises(ValueError, msg=str(options)) as refused:
+                Recorder(**{"agent_id": AGENT, "card_id": "ac-1", "spool": False, **options})
+            self.assertNotIn("cret", str(refused.exception))
+
+    def test_a_token_from_a_file_that_ends_with_a_line_feed(self):
+        self.assertEqual(Recorder(AGENT, "ac-1", token="secret\n", spool=False)._connection()._headers, {"Authorization": "Bearer secret"})
+
+
+async def on_error(error):
+    """Is no handler: nobody would await it."""
 
 
 if __name__ == "__main__":

@@ -145,6 +145,56 @@ class Sessions(Case):
         self.assertEqual({t["context"]["session_id"] for t in traces.values()}, {"s"})
         self.assertEqual(traces["bad"]["context"]["metadata"]["execution"]["error"], "ValueError: bad")
 
+    def test_what_a_tool_returns_is_what_the_caller_gets(self):
+        class Response:
+            """Can be awaited, or entered: the caller decides."""
+
+            def __await__(self):
+                return iter(())
+
+        def use(recorder):
+            session = recorder.session("s")
+            response = Response()
+            self.assertIs(session.tool(lambda: response, name="request")(), response)
+
+            async def work(result):
+                if isinstance(result, Exception):
+                    raise result
+                return result
+
+            async def agent():
+                tasks = [asyncio.ensure_future(work(r)) for r in (7, ValueError("no"))] + [asyncio.get_running_loop().create_future()]
+                for task in tasks:
+                    self.assertIs(session.tool(lambda task=task: task, name="start")(), task)
+                tasks[2].cancel()
+                await asyncio.wait(tasks)
+                await asyncio.sleep(0)
+                return await session.tool(work)(8)
+
+            self.assertEqual(asyncio.run(agent()), 8)
+
+        got = [(t["action"]["name"], t["context"]["metadata"]["execution"]) for t in self.recorded(use)]
+        self.assertEqual([(name, e.get("outputs"), e.get("error")) for name, e in got], [
+            ("request", None, None), ("start", None, "CancelledError: "), ("start", 7, None), ("start", None, "ValueError: no"), ("work", 8, None)])
+
+    def test_a_trace_with_many_large_values_and_a_long_error(self):
+        def use(recorder):
+            @recorder.tool
+            def merge(a, b, c, d, small):
+                raise ValueError("é" * 100_000)
+
+            with self.assertRaises(ValueError):
+                merge(*("x" * (120 << 10) for _ in range(4)), small=1)
+            recorder.session().record("x", alternatives=(text for text in ("a", "b")), selected="b", parameters={str(i): "x" * (100 << 10) for i in range(9)})
+
+        first, second = self.recorded(use)
+        parameters, execution = first["action"]["parameters"], first["context"]["metadata"]["execution"]
+        self.assertEqual((parameters, parameters["small"], parameters["a"]["left_out"]["bytes"]), (execution["inputs"], 1, (120 << 10) + 2))
+        self.assertTrue(execution["error"].startswith("ValueError: éé") and execution["error"].endswith("é…"))
+        self.assertLessEqual(len(execution["error"].encode()), 4 << 10)
+        self.assertEqual((len(second["decision"]["alternatives_considered"]), list(second["action"]["parameters"]["8"])), (2, ["left_out"]))
+        self.assertEqual(self.kinds(), [])
+
     def test_a_tool_outside_of_every_session(self):
         def use(recorder):
             @recorder.tool
@@ -166,6 +216,22 @@ class Sessions(Case):
                 1 / 0
             self.assertTrue(recorder.flush(20))
             self.assertEqual(ingest.ends, [("s", 1)])
+
+    def test_wrong_arguments_raise_nothing(self):
+        class Rude:
+            def __str__(self):
+                raise RuntimeError("no")
+
+        def use(recorder):
+            recorder.session("a", first_number="3").record("x")
+            recorder.session(["b"]).record("x", "y", "z")
+            self.assertIsInstance(recorder.session().record("x", trace_id=Rude()), str)
+
+        got = [(t["context"]["session_id"], t["context"].get("metadata", {}).get("sequence_number")) for t in self.recorded(use)]
+        self.assertEqual(got, [("a", None), ("['b']", 1)])
+        self.assertEqual(self.kinds(), ["invalid"] * 2)
+        self.assertIn("first_number is '3'", str(self.errors[0]))
+        self.assertEqual([message for _, message, _ in self.warnings], ["record() has no argument 'number 2', and ignores it"])
 
     def test_arguments_that_do_not_exist_are_ignored_with_a_warning(self):
         def use(recorder):
@@ -217,8 +283,11 @@ class Keys(Case):
         recorder = self.recorder(nowhere())
         with self.assertRaisesRegex(PlumblineError, "unreachable"):
             recorder.register_card({"card_id": "ac-1"})
-        with self.assertRaisesRegex(PlumblineError, "card_id"):
-            recorder.register_card("[]")
+        loop = {"card_id": "ac-1"}
+        loop["loop"] = loop
+        for card in ("[]", loop, b"\xff", 7):
+            with self.assertRaisesRegex(PlumblineError, "card_id"):
+                recorder.register_card(card)
 
 
 if __name__ == "__main__":

@@ -64,7 +64,30 @@ class Rude:
         raise RuntimeError("no")
 
 
+class Scalar:
+    """Is like a number of NumPy."""
+
+    shape = ()
+
+    def __init__(self, value):
+        self.value = value
+
+    def item(self):
+        return self.value
+
+    def __str__(self):
+        return "a scalar"
+
+
 class Values(unittest.TestCase):
+    def test_numbers_of_libraries(self):
+        # As texts, they would never meet a condition such as amount > 100.
+        for value, want in ((Decimal("180.10"), 180.1), (Decimal("180.00"), 180.0), (Decimal("0.1000000000000000055"), "0.1000000000000000055"),
+                            (Decimal("NaN"), "NaN"), (Decimal("1E+400"), "1E+400"), (Scalar(180), 180), (Scalar(False), False), (Scalar(0.5), 0.5),
+                            (Scalar(None), "a scalar"), (Scalar(2**60 + 1), str(2**60 + 1))):
+            self.assertEqual(plain(value), want)
+            self.assertIs(type(plain(value)), type(want))
+
     def test_what_json_cannot_hold(self):
         zone = datetime.timezone(datetime.timedelta(hours=2))
         for value, want in (

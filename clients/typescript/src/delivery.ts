@@ -101,7 +101,9 @@ export class Delivery {
   }
 
   submitEnd(line: string): void {
-    if (!this.#closed) this.#put(line);
+    if (this.#closed) return this.#drop(0, "the recorder is closed");
+    if (this.#queuedBytes + line.length > MEMORY_BYTES) return this.#drop(0, "the queue is full");
+    this.#put(line);
   }
 
   invalid(): void {
@@ -120,9 +122,11 @@ export class Delivery {
     if (this.#queue.length === 1 && this.#writing === undefined) setImmediate(() => void this.#write());
   }
 
+  /** Counts dropped traces; none are the end of a session. */
   #drop(traces: number, why: string): void {
     this.#counts.dropped += traces;
-    this.#o.reporter.error("dropped", `traces were dropped: ${why}`, "", [], traces);
+    const what = traces > 0 ? "traces were dropped" : "the end of a session was dropped, so it ends when it is idle";
+    this.#o.reporter.error("dropped", `${what}: ${why}`, "", [], traces);
   }
 
   // What waits.
@@ -209,8 +213,12 @@ export class Delivery {
         this.#queue = [];
         this.#queuedBytes = 0;
         for (const [segment, part] of this.#parts(this.#writing)) {
-          await segment.append(part).catch((error: unknown) => this.#unwritable(error));
-          this.#ripen(segment);
+          try {
+            await segment.append(part);
+          } catch (error) {
+            this.#moveToMemory(segment, part, error);
+          }
+          this.#ripen();
         }
         this.#writing = undefined;
       }
@@ -234,9 +242,9 @@ export class Delivery {
       try {
         segment.appendSync(part, sync);
       } catch (error) {
-        this.#unwritable(error);
+        this.#moveToMemory(segment, part, error);
       }
-      this.#ripen(segment);
+      this.#ripen();
     }
   }
 
@@ -254,19 +262,39 @@ export class Delivery {
       }
       const part = lines.slice(from, to);
       from = to;
-      const traces = part.filter((line) => !line.startsWith(END)).length;
-      const inMemory = segment.path === undefined && this.#o.spool.agent !== undefined;
-      const limit = inMemory ? Math.min(MEMORY_BYTES, this.#o.spoolBytes) : this.#o.spoolBytes;
-      if (this.#bytes + size > limit) {
-        this.#counts.waiting -= traces;
-        this.#drop(traces, `${this.#bytes} bytes wait for ingest already, at most ${limit} may`);
-        continue;
-      }
-      this.#bytes += size;
-      segment.traces += traces;
+      if (!this.#room(segment, part, size)) continue;
       yield [segment, part];
       if (from < lines.length) this.#rotate();
     }
+  }
+
+  /** Counts lines as those of a segment; if it may not have them, it drops them, and returns false. */
+  #room(segment: Segment, part: string[], size: number): boolean {
+    const traces = part.filter((line) => !line.startsWith(END)).length;
+    let [limit, kept] = [this.#o.spoolBytes, this.#bytes];
+    if (segment.path === undefined && this.#o.spool.agent !== undefined) {
+      limit = Math.min(MEMORY_BYTES, limit);
+      kept = [...this.#backlog, this.#current, segment].reduce((n, s) => (s === undefined || s.path !== undefined ? n : n + s.size), 0);
+    }
+    if (kept + size > limit) {
+      this.#counts.waiting -= traces;
+      this.#drop(traces, `${kept} bytes wait for ingest already, at most ${limit} may`);
+      return false;
+    }
+    this.#bytes += size;
+    segment.traces += traces;
+    return true;
+  }
+
+  /** Keeps lines in memory that could not be added to a segment. What it had before stays in its file. */
+  #moveToMemory(segment: Segment, part: string[], error: unknown): void {
+    this.#unwritable(error);
+    const size = part.reduce((n, line) => n + Buffer.byteLength(line) + 1, 0);
+    this.#bytes -= size;
+    segment.traces -= part.filter((line) => !line.startsWith(END)).length;
+    if (this.#open === segment) this.#rotate();
+    const memory = (this.#open = new Segment(undefined));
+    if (this.#room(memory, part, size)) memory.appendSync(part, false);
   }
 
   #newSegment(): Segment {
@@ -284,13 +312,14 @@ export class Delivery {
   }
 
   /** Hands a segment over when it is full or old enough. */
-  #ripen(segment: Segment): void {
-    if (this.#open !== segment || this.#stopped) return;
+  #ripen(): void {
+    const segment = this.#open;
+    if (segment === undefined || this.#stopped) return;
     if ((segment.items?.length ?? 0) >= SEGMENT_LINES || segment.size >= SEGMENT_BYTES) return this.#rotate();
     this.#due ??= setTimeout(() => {
       this.#due = undefined;
       if (this.#writing === undefined) this.#rotate();
-      else if (this.#open !== undefined) this.#ripen(this.#open);
+      else this.#ripen();
     }, SEGMENT_MILLISECONDS).unref();
   }
 
@@ -308,13 +337,17 @@ export class Delivery {
     if (this.#stopped) return;
     try {
       await this.#o.spool.touch();
-      const adopted = await this.#o.spool.adopt();
+      const adopted = await this.#o.spool.adopt((error) => this.#notTakenOver(error));
       this.#backlog.unshift(...adopted);
       this.#bytes += adopted.reduce((n, segment) => n + segment.size, 0);
       void this.#send();
     } catch (error) {
-      this.#o.reporter.error("spool", `look for the files of earlier processes in ${this.#o.spool.agent}: ${textOf(error)}`);
+      this.#notTakenOver(error);
     }
+  }
+
+  #notTakenOver(error: unknown): void {
+    this.#o.reporter.error("spool", `take over the files of earlier processes in ${this.#o.spool.agent}: ${textOf(error)}`);
   }
 
   // The task that sends.
@@ -387,7 +420,8 @@ export class Delivery {
       }
       segment.items = lines;
     }
-    await segment.remove();
+    await segment.remove().catch((error: unknown) =>
+      this.#o.reporter.error("spool", `remove a delivered file: ${textOf(error)}; a later process sends it again, which is harmless`));
   }
 
   async #request(method: string, path: string, mediaType: string, body: string): Promise<Answer> {

@@ -26,6 +26,9 @@ export class Answer {
     } catch {
       // Not ingest's own form: a proxy's, for example.
     }
+    if (this.code < 400) {
+      return { word: "", message: `what answers there is no ingest of Plumbline: ${this.code} ${http.STATUS_CODES[this.code] ?? ""}`.trim(), faults: [] };
+    }
     return { word: "", message: `ingest answered ${this.code} ${http.STATUS_CODES[this.code] ?? ""}`.trim(), faults: [] };
   }
 }

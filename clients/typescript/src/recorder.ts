@@ -6,11 +6,14 @@ import { PlumblineError, Reporter, textOf, type OnError, type OnWarning } from "
 import { Counter, Session, type Owner, type Place } from "./session.js";
 import { Spool, defaultRoot } from "./spool.js";
 import { MAX_ID_BYTES, MAX_TRACE_BYTES, build, check, type Decision } from "./trace.js";
-import { canonical, plain, type JsonObject } from "./values.js";
+import { MAX_VALUE_BYTES, canonical, plain, type JsonObject } from "./values.js";
 
 const DEFAULT_URL = "http://127.0.0.1:8080";
 const REQUEST_MILLISECONDS = 30_000;
 const MAX_SESSIONS = 1000; // ids whose numbers are remembered
+
+/** What a value may have: the next smaller one if the trace is too large. */
+const VALUE_BYTES = [MAX_VALUE_BYTES, 16 << 10, 1 << 10];
 
 export interface RecorderOptions {
   agentId: string;
@@ -62,7 +65,8 @@ export class Recorder {
     this.agentId = options.agentId;
     this.cardId = options.cardId;
     this.#url = options.url || process.env["PLUMBLINE_URL"] || DEFAULT_URL;
-    const token = options.token ?? process.env["PLUMBLINE_TOKEN"] ?? "";
+    const token = (options.token ?? process.env["PLUMBLINE_TOKEN"] ?? "").trim();
+    if (!/^[!-~]*$/.test(token)) throw new TypeError("token: it has a character that no token has, such as a space or a line feed");
     this.#connect = () => new Connection(this.#url, token, options.tls, options.requestTimeout ?? REQUEST_MILLISECONDS);
     this.#key = options.key;
     this.#reporter = new Reporter(options.onError, options.onWarning);
@@ -87,8 +91,12 @@ export class Recorder {
 
   /** Begins a session, or continues the one with that id. */
   session(sessionId?: string, options: SessionOptions = {}): Session {
-    const first = options.firstNumber === undefined ? 1 : options.firstNumber ?? undefined;
-    const id = sessionId || crypto.randomUUID();
+    let first = options.firstNumber === undefined ? 1 : options.firstNumber ?? undefined;
+    if (first !== undefined && !Number.isInteger(first)) {
+      this.#reporter.error("invalid", `session(): firstNumber is ${textOf(first)}, want an integer: its traces have no numbers`);
+      first = undefined;
+    }
+    const id = textOf(sessionId || crypto.randomUUID());
     let counter = new Counter(first);
     if (first !== undefined) {
       const known = this.#counters.get(id);
@@ -119,12 +127,12 @@ export class Recorder {
 
   /** Registers the agent's card. It waits, and rejects with PlumblineError. */
   async registerCard(card: object | string): Promise<"registered" | "unchanged"> {
-    let raw = typeof card === "string" ? card : canonical(plain(card));
-    let parsed: JsonObject;
+    let [raw, parsed]: [string, JsonObject] = ["", {}];
     try {
+      raw = typeof card === "string" ? card : canonical(plain(card));
       parsed = JSON.parse(raw) as JsonObject;
     } catch {
-      parsed = {};
+      // Not JSON, or too deep: it has no card_id.
     }
     if (typeof parsed?.["card_id"] !== "string") throw new PlumblineError("invalid", "this card is no JSON object with a card_id");
     const { signature, ...unsigned } = parsed;
@@ -147,15 +155,19 @@ export class Recorder {
   #record(traceId: unknown, sessionId: string, place: Place, decision: Decision): void {
     try {
       const head = { trace_id: plain(traceId), agent_id: this.agentId, card_id: this.cardId, timestamp: plain(decision.timestamp ?? place.timestamp) };
-      const trace = build(head, sessionId, place.number, decision, () => this.#leftOut());
-      const faults = check(trace);
-      const line = faults.length > 0 ? "" : canonical(trace);
       const limit = MAX_TRACE_BYTES - (this.#key === undefined ? 0 : 1024); // room for the signature
-      const size = Buffer.byteLength(line);
+      let [trace, line, size]: [JsonObject, string, number] = [{}, "", Infinity];
+      for (const most of VALUE_BYTES) {
+        if (size <= limit) break;
+        trace = build(head, sessionId, place.number, decision, () => this.#leftOut(), most);
+        line = canonical(trace);
+        size = Buffer.byteLength(line);
+      }
+      const faults = check(trace);
       if (size > limit) faults.push({ pointer: "", message: `${size} bytes, a trace may have ${limit}` });
       if (faults.length > 0) {
         this.#delivery.invalid();
-        this.#reporter.error("invalid", "this is no valid trace and was not sent", String(traceId), faults);
+        this.#reporter.error("invalid", "this is no valid trace and was not sent", textOf(traceId), faults);
         return;
       }
       this.#delivery.submit(this.#key === undefined ? line : this.#key.attach(line));

@@ -82,12 +82,13 @@ export class Reporter {
   }
 }
 
-/** Calls a handler of the agent, whose errors must not stop the delivery. */
-function guarded(call: () => void): void {
+/** Calls a handler of the agent, whose errors must not stop the delivery. An asynchronous one must not end the process. */
+function guarded(call: () => unknown): void {
+  const failed = (error: unknown): void => console.error("plumbline: a handler of errors or warnings failed:", error);
   try {
-    call();
+    Promise.resolve(call()).catch(failed);
   } catch (error) {
-    console.error("plumbline: a handler of errors or warnings failed:", error);
+    failed(error);
   }
 }
 

@@ -1,5 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** A session of an agent: it numbers the traces, and wraps tools so that each call is a trace. */
+import { types } from "node:util";
+
 import type { Recorder } from "./recorder.js";
 import { textOf } from "./report.js";
 import { ARGUMENTS, type Decision } from "./trace.js";
@@ -76,7 +78,7 @@ export class Session {
   #record(place: Place, decision: Decision): string {
     const traceId: unknown = decision?.traceId ?? crypto.randomUUID();
     this.#owner.record(traceId, this.sessionId, place, decision);
-    return String(traceId);
+    return textOf(traceId);
   }
 
   /** Wraps a function, synchronous or not: each call is a trace. */
@@ -103,11 +105,11 @@ export class Session {
         end({ error: textOf(error) });
         throw error;
       }
-      if (!isThenable(result)) {
-        end({ outputs: result ?? null });
+      if (!types.isPromise(result)) {
+        end({ outputs: isThenable(result) ? null : result ?? null }); // a query of a database runs when it is awaited: the caller decides
         return result;
       }
-      return result.then(
+      const recorded = result.then(
         (outputs: unknown) => {
           end({ outputs: outputs ?? null });
           return outputs;
@@ -116,7 +118,10 @@ export class Session {
           end({ error: textOf(error) });
           throw error;
         },
-      ) as R;
+      );
+      if (result.constructor === Promise) return recorded as R;
+      recorded.catch(() => undefined); // the caller has the promise itself, which may have methods of its own
+      return result;
     };
   }
 

@@ -7,7 +7,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import * as fs from "node:fs";
 import { homedir, hostname } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 
 const FOREIGN_MILLISECONDS = 600_000; // after which an owner on another host that gives no sign counts as dead
 
@@ -45,19 +45,21 @@ export class Segment {
     return segment;
   }
 
-  /** Adds lines. If the file cannot be written, it rejects, and memory has all lines. */
+  /** Adds lines. If they cannot be written, it rejects, and the segment has what it had before. */
   async append(lines: string[]): Promise<void> {
-    const data = this.#add(lines);
-    if (this.path === undefined) return;
-    try {
-      const path = this.path;
-      this.#file ??= await new Promise<number>((resolve, reject) =>
-        fs.open(path, "ax", 0o600, (error, file) => (error ? reject(error) : resolve(file))));
-      for (let done = 0; done < data.length; ) done += await this.#write(data.subarray(done));
-    } catch (error) {
-      this.#keepInMemory();
-      throw error;
+    const data = bytesOf(lines);
+    if (this.path !== undefined) {
+      try {
+        const path = this.path;
+        this.#file ??= await new Promise<number>((resolve, reject) =>
+          fs.open(path, "ax", 0o600, (error, file) => (error ? reject(error) : resolve(file))));
+        for (let done = 0; done < data.length; ) done += await this.#write(data.subarray(done));
+      } catch (error) {
+        this.#takeBack();
+        throw error;
+      }
     }
+    this.#add(lines, data);
   }
 
   #write(data: Buffer): Promise<number> {
@@ -67,36 +69,36 @@ export class Segment {
 
   /** Appends before it returns, for a caller that must not continue earlier. */
   appendSync(lines: string[], sync: boolean): void {
-    const data = this.#add(lines);
-    if (this.path === undefined) return;
-    try {
-      this.#file ??= fs.openSync(this.path, "ax", 0o600);
-      for (let done = 0; done < data.length; ) done += fs.writeSync(this.#file, data, done);
-      if (sync) {
-        fs.fsyncSync(this.#file);
-        syncDirectory(join(this.path, ".."));
+    const data = bytesOf(lines);
+    if (this.path !== undefined) {
+      try {
+        this.#file ??= fs.openSync(this.path, "ax", 0o600);
+        for (let done = 0; done < data.length; ) done += fs.writeSync(this.#file, data, done);
+        if (sync) {
+          fs.fsyncSync(this.#file);
+          syncDirectory(join(this.path, ".."));
+        }
+      } catch (error) {
+        this.#takeBack();
+        throw error;
       }
-    } catch (error) {
-      this.#keepInMemory();
-      throw error;
     }
+    this.#add(lines, data);
   }
 
-  #add(lines: string[]): Buffer {
-    const data = Buffer.from(lines.map((line) => `${line}\n`).join(""));
+  #add(lines: string[], data: Buffer): void {
     this.items?.push(...lines);
     this.size += data.length;
-    return data;
   }
 
-  #keepInMemory(): void {
-    const path = this.path;
-    this.path = undefined;
-    this.#closeFile();
+  /** Removes what a write that failed has left. If that fails, too, lines are sent twice, which is harmless. */
+  #takeBack(): void {
     try {
-      fs.unlinkSync(path ?? "");
+      if (this.size > 0 && this.#file !== undefined) return fs.ftruncateSync(this.#file, this.size);
+      this.#closeFile();
+      fs.unlinkSync(this.path ?? "");
     } catch {
-      // The lines may be sent twice: a duplicate is harmless.
+      // A duplicate.
     }
   }
 
@@ -109,14 +111,20 @@ export class Segment {
     } catch {
       // Another process took this one for dead, perhaps before the last lines.
     }
-    this.#closeFile();
-    if (here) this.items = undefined;
+    if (this.#closeFile() && here) this.items = undefined;
     else this.path = undefined;
   }
 
-  #closeFile(): void {
-    if (this.#file !== undefined) fs.closeSync(this.#file);
+  /** Returns whether the file has been closed without an error: some file systems say only then that there is no space. */
+  #closeFile(): boolean {
+    const file = this.#file;
     this.#file = undefined;
+    try {
+      if (file !== undefined) fs.closeSync(file);
+    } catch {
+      return false;
+    }
+    return true;
   }
 
   /** Makes a closed file survive a loss of power. */
@@ -135,13 +143,20 @@ export class Segment {
 
   /** Returns the lines. An incomplete last line, of a process that was killed, is none. */
   async load(): Promise<string[]> {
-    this.items ??= (await fs.promises.readFile(this.path ?? "", "utf8")).split("\n").slice(0, -1).filter((line) => line !== "");
+    if (this.items === undefined) {
+      const text = await fs.promises.readFile(this.path ?? "", "utf8");
+      this.items = text.split("\n").slice(0, -1).filter((line) => line.trim() !== ""); // ingest does not answer for a blank line
+    }
     return this.items;
   }
 
   async remove(): Promise<void> {
     if (this.path !== undefined) await fs.promises.rm(this.path, { force: true });
   }
+}
+
+function bytesOf(lines: string[]): Buffer {
+  return Buffer.from(lines.map((line) => `${line}\n`).join(""));
 }
 
 function syncDirectory(path: string): void {
@@ -160,7 +175,7 @@ export class Spool {
   #number = 0;
 
   constructor(root: string | undefined, agentId: string) {
-    this.agent = root === undefined ? undefined : join(root, directoryOf(agentId));
+    this.agent = root === undefined ? undefined : resolve(root, directoryOf(agentId)); // the agent may change its directory
   }
 
   /** Returns a new segment; throws if there can be no file. */
@@ -192,8 +207,8 @@ export class Spool {
     if (this.#own !== undefined) await fs.promises.utimes(join(this.#own, "owner.json"), new Date(), new Date());
   }
 
-  /** Takes over the files of dead owners, the oldest first. */
-  async adopt(): Promise<Segment[]> {
+  /** Takes over the files of dead owners, the oldest first. failed hears an error, which is about one owner and concerns no other. */
+  async adopt(failed: (error: unknown) => void): Promise<Segment[]> {
     if (this.agent === undefined || !fs.existsSync(this.agent)) return [];
     const dead: { path: string; at: number }[] = [];
     for (const name of await fs.promises.readdir(this.agent)) {
@@ -203,21 +218,27 @@ export class Spool {
     }
     const taken: Segment[] = [];
     for (const { path } of dead.sort((a, b) => a.at - b.at)) {
-      for (const name of (await fs.promises.readdir(path).catch(() => [])).sort()) {
-        if (!name.endsWith(".jsonl")) continue;
-        const own = this.#next("0");
-        try {
-          await fs.promises.rename(join(path, name), own);
-        } catch (error) {
-          if ((error as NodeJS.ErrnoException).code === "ENOENT") continue; // another process was first
-          throw error;
+      try {
+        for (const name of (await fs.promises.readdir(path)).sort()) {
+          if (name.endsWith(".jsonl")) await this.#take(join(path, name), taken);
         }
-        taken.push(await Segment.ofFile(own));
+        await fs.promises.rm(join(path, "owner.json"), { force: true });
+        await fs.promises.rmdir(path).catch(() => undefined); // another process may be taking the rest
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "ENOENT") failed(error); // ENOENT: another process has taken it all
       }
-      await fs.promises.rm(join(path, "owner.json"), { force: true });
-      await fs.promises.rmdir(path).catch(() => undefined); // another process may be taking the rest
     }
     return taken;
+  }
+
+  async #take(file: string, taken: Segment[]): Promise<void> {
+    const own = this.#next("0");
+    try {
+      await fs.promises.rename(file, own);
+      taken.push(await Segment.ofFile(own));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error; // ENOENT: another process was first
+    }
   }
 
   /** Gives the directory up: what is left in it is for the next process, or recorder. */

@@ -1,10 +1,11 @@
 /** Builds AP-Traces (AAP section 5), and finds what ingest would refuse, in ingest's words. */
 import type { Fault } from "./report.js";
-import { bounded, isObject, members, plain, type Json, type JsonObject } from "./values.js";
+import { MAX_VALUE_BYTES, bounded, isObject, members, plain, type Json, type JsonObject } from "./values.js";
 
 export const MAX_TRACE_BYTES = 768 << 10;
 export const MAX_ID_BYTES = 512;
 const MAX_ALTERNATIVES = 256;
+const MAX_ERROR_BYTES = 4 << 10; // of execution.error
 
 const TYPES = ["recommend", "execute", "escalate", "deny"] as const;
 const CATEGORIES = ["bounded", "escalation_trigger", "forbidden"] as const;
@@ -67,19 +68,19 @@ export const ARGUMENTS: ReadonlySet<string> = new Set<keyof Decision>([
   "turn", "prior", "environment", "metadata", "timestamp", "traceId",
 ]);
 
-/** Returns the trace of a decision. head has the ids and the timestamp. */
+/** Returns the trace of a decision. head has the ids and the timestamp, a value has at most most bytes. */
 export function build(
-  head: JsonObject, sessionId: string | undefined, sequenceNumber: number | undefined, d: Decision, leftOut: () => void,
+  head: JsonObject, sessionId: string | undefined, sequenceNumber: number | undefined, d: Decision, leftOut: () => void, most = MAX_VALUE_BYTES,
 ): JsonObject {
   const options = alternativesOf(d);
   const only = Array.isArray(options) && options.length === 1 ? options[0] : undefined;
   const selected = d.selected ?? (isRecord(only) ? only["option_id"] : undefined);
-  const notes = d.metadata == null ? {} : members(d.metadata, leftOut);
+  const notes = d.metadata == null ? {} : members(d.metadata, leftOut, most);
   const metadata = isRecord(notes)
-    ? { ...notes, ...given({ sequence_number: sequenceNumber, execution: executionOf(d.execution, leftOut) }) } : notes;
+    ? { ...notes, ...given({ sequence_number: sequenceNumber, execution: executionOf(d.execution, leftOut, most) }) } : notes;
   const context = given({
     session_id: sessionId, conversation_turn: d.turn, prior_trace_ids: d.prior,
-    environment: d.environment == null ? undefined : members(d.environment, leftOut),
+    environment: d.environment == null ? undefined : members(d.environment, leftOut, most),
     metadata: isRecord(metadata) && Object.keys(metadata).length === 0 ? undefined : metadata,
   });
   const escalation = d.escalation == null ? undefined : bounded(d.escalation, leftOut);
@@ -87,7 +88,7 @@ export function build(
     ...head,
     action: given({
       type: d.type ?? "execute", name: d.action, category: d.category ?? "bounded", target: d.target,
-      parameters: d.parameters == null ? undefined : members(d.parameters, leftOut),
+      parameters: d.parameters == null ? undefined : members(d.parameters, leftOut, most),
     }),
     decision: given({
       alternatives_considered: options, selected, selection_reasoning: d.reasoning ?? "",
@@ -115,13 +116,24 @@ function alternativesOf(d: Decision): Json {
   return value.map((a: unknown) => plain(typeof a === "string" ? { option_id: a, description: a } : a));
 }
 
-function executionOf(value: unknown, leftOut: () => void): Json {
+function executionOf(value: unknown, leftOut: () => void, most: number): Json {
   if (!isObject(value)) return plain(value);
   const result: JsonObject = {};
   for (const [name, member] of Object.entries(value)) {
-    if (member !== undefined) result[name] = name === "inputs" ? members(member, leftOut) : bounded(member, leftOut);
+    if (member === undefined || name === "error") continue;
+    result[name] = name === "inputs" ? members(member, leftOut, most) : bounded(member, leftOut, most);
   }
+  if (value["error"] != null) result["error"] = clip(bounded(value["error"], leftOut, Infinity), MAX_ERROR_BYTES);
   return result;
+}
+
+/** Returns a text of at most most bytes: ingest reads no other error than a text. */
+function clip(value: Json, most: number): Json {
+  if (typeof value !== "string" || Buffer.byteLength(value) <= most) return value;
+  const data = Buffer.from(value);
+  let end = most - 3;
+  while (((data[end] ?? 0) & 0xc0) === 0x80) end--; // not within a character
+  return `${data.subarray(0, end).toString()}…`;
 }
 
 function isRecord(value: unknown): value is JsonObject {

@@ -47,13 +47,13 @@ export function plain(value: unknown, levels: number = MAX_LEVELS): Json {
   return result;
 }
 
-/** Returns a value as JSON, or what stands for it if that is too large or fails. Then it calls leftOut. */
-export function bounded(value: unknown, leftOut: () => void): Json {
+/** Returns a value as JSON, or what stands for it if that has more than most bytes or fails. Then it calls leftOut. */
+export function bounded(value: unknown, leftOut: () => void, most = MAX_VALUE_BYTES): Json {
   try {
     const result = plain(value);
     if (typeof result === "string" || (typeof result === "object" && result !== null)) {
       const form = Buffer.from(canonical(result));
-      if (form.length > MAX_VALUE_BYTES) {
+      if (form.length > most) {
         leftOut();
         return { left_out: { bytes: form.length, sha256: createHash("sha256").update(form).digest("hex") } };
       }
@@ -66,12 +66,12 @@ export function bounded(value: unknown, leftOut: () => void): Json {
   }
 }
 
-/** Is bounded for each member of an object. Anything else it returns as it is. */
-export function members(value: unknown, leftOut: () => void): Json {
-  if (!isObject(value)) return bounded(value, leftOut);
+/** Is bounded for each member of an object, and for anything else. */
+export function members(value: unknown, leftOut: () => void, most = MAX_VALUE_BYTES): Json {
+  if (!isObject(value)) return bounded(value, leftOut, most);
   const result: JsonObject = Object.create(null);
   for (const [name, member] of Object.entries(value)) {
-    if (member !== undefined) result[wellFormed(name)] = bounded(member, leftOut);
+    if (member !== undefined) result[wellFormed(name)] = bounded(member, leftOut, most);
   }
   return result;
 }

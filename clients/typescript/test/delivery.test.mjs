@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import fs, { readdirSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
+import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -92,7 +93,7 @@ test("a disk that is full", async (t) => {
   const session = r.session();
   const full = t.mock.method(fs, "write", (file, data, done) => {
     fs.writeSync(file, data.subarray(0, 10));
-    done(Object.assign(new Error("no space left on device"), { code: "ENOSPC" }));
+    done(noSpace());
   });
   syncBuiltinESMExports();
   const recorded = Array.from({ length: 10 }, () => session.record({ action: "search" }));
@@ -103,6 +104,142 @@ test("a disk that is full", async (t) => {
   assert.equal(await r.flush(), true);
   assert.deepEqual(ids(ingest.traces), recorded);
   assert.deepEqual(spooled(spool), []);
+});
+
+function noSpace() {
+  return Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
+}
+
+/** Makes writeSync write ten bytes and fail. */
+function fill(t) {
+  const write = fs.writeSync;
+  const full = t.mock.method(fs, "writeSync", (file, data) => {
+    write(file, data.subarray(0, 10));
+    throw noSpace();
+  });
+  syncBuiltinESMExports();
+  return () => {
+    full.mock.restore();
+    syncBuiltinESMExports();
+  };
+}
+
+test("a disk that fills keeps what was durable", async (t) => {
+  const { recorder: r, errors, spool } = recorder(t, await nowhere(), { durable: true });
+  const session = r.session();
+  const kept = session.record({ action: "search" });
+  const empty = fill(t);
+  session.record({ action: "search" });
+  empty();
+  assert.deepEqual(spooled(spool).map((line) => JSON.parse(line).trace_id), [kept]);
+  assert.ok(errors.some((e) => e.kind === "spool"));
+});
+
+test("memory is bounded while the disk is full", async (t) => {
+  const { recorder: r, errors } = recorder(t, await nowhere(), { durable: true });
+  const session = r.session();
+  const empty = fill(t);
+  const large = "x".repeat(120 << 10);
+  for (let i = 0; i < 40; i++) session.record({ action: "search", parameters: { a: large, b: large, c: large, d: large, e: large } }); // each a segment
+  empty();
+  const { waiting, dropped } = r.stats();
+  assert.ok(waiting > 20 && waiting < 28, `${waiting} traces of 600 KiB in memory`);
+  assert.equal(dropped, 40 - waiting);
+  assert.match(errors.find((e) => e.kind === "dropped").message, /at most 16777216 may/);
+});
+
+test("a file whose closing fails", async (t) => {
+  const ingest = await Ingest.start(t);
+  const { recorder: r, errors } = recorder(t, ingest.url);
+  const close = fs.closeSync;
+  const failing = t.mock.method(fs, "closeSync", (file) => {
+    const name = fs.readlinkSync(`/proc/self/fd/${file}`);
+    close(file);
+    if (name.endsWith(".jsonl")) throw Object.assign(new Error("disk quota exceeded"), { code: "EDQUOT" });
+  });
+  syncBuiltinESMExports();
+  r.session().record({ action: "search" });
+  assert.equal(await r.flush(), true); // an uncaught exception would fail this test
+  failing.mock.restore();
+  syncBuiltinESMExports();
+  assert.equal(ingest.lines.length, 1);
+  assert.deepEqual(errors, []);
+});
+
+test("a delivered file that cannot be removed", async (t) => {
+  const ingest = await Ingest.start(t);
+  const { recorder: r, errors } = recorder(t, ingest.url);
+  t.mock.method(fs.promises, "rm", async () => {
+    throw Object.assign(new Error("read-only file system"), { code: "EROFS" });
+  });
+  for (let i = 0; i < 2; i++) {
+    r.session().record({ action: "search" });
+    assert.equal(await r.flush(), true);
+  }
+  assert.equal(ingest.lines.length, 2);
+  assert.deepEqual(errors.map((e) => e.kind), ["spool"]);
+});
+
+test("a spool with files that cannot be taken over", async (t) => {
+  const spool = directory(t);
+  for (const [name, text] of [["1-locked", '{"trace_id":"a"}\n'], ["2-dead", ' \n{"trace_id":"b"}\n']]) {
+    const owner = join(spool, "did=3Aweb=3Ashop=2Eexample", name);
+    fs.mkdirSync(owner, { recursive: true });
+    writeFileSync(join(owner, "owner.json"), JSON.stringify({ host: hostname(), pid: 0, started: "" }));
+    writeFileSync(join(owner, "1-1.jsonl"), text);
+  }
+  const list = fs.promises.readdir;
+  t.mock.method(fs.promises, "readdir", async (path, ...more) => {
+    if (path.endsWith("1-locked")) throw Object.assign(new Error(`permission denied, ${path}`), { code: "EACCES" });
+    return list(path, ...more);
+  });
+  const ingest = await Ingest.start(t);
+  const { recorder: r, errors } = recorder(t, ingest.url, { spool });
+  await until("the other owner's line", () => ingest.lines.length === 1);
+  assert.equal(await r.flush(), true);
+  assert.deepEqual(ids(ingest.traces), ["b"]);
+  assert.deepEqual(errors.map((e) => e.kind), ["spool"]);
+  assert.match(errors[0].message, /1-locked/);
+});
+
+test("an address that is no ingest", async (t) => {
+  const answers = [[200, {}, "<html>a web page</html>"]];
+  const ingest = await Ingest.start(t, () => answers.shift());
+  const { recorder: r, errors } = recorder(t, ingest.url);
+  r.session().record({ action: "search" });
+  assert.equal(await r.flush(), true);
+  assert.deepEqual(errors.map((e) => e.kind), ["request"]);
+  assert.match(errors[0].message, /no ingest of Plumbline: 200 OK/);
+});
+
+test("an asynchronous handler that fails does not end the agent", async (t) => {
+  const logged = t.mock.method(console, "error", () => {});
+  const { recorder: r } = recorder(t, await nowhere(), { onError: async () => Promise.reject(new Error("the agent's own bug")) });
+  r.session().record({ action: "" });
+  await until("the failure is logged", () => logged.mock.callCount() === 1); // an unhandled rejection would fail this test
+});
+
+test("an agent that changes its directory", async (t) => {
+  const spool = directory(t);
+  fs.mkdirSync(join(spool, "elsewhere"));
+  await run(await nowhere(), spool, `
+await recorder.close(0);
+process.chdir(${JSON.stringify(spool)});
+const moved = new Recorder({ agentId: "${AGENT}", cardId: "ac-1", spool: "here" });
+process.chdir("elsewhere");
+moved.session().record({ action: "search" });
+await moved.close(0);`);
+  assert.equal(spooled(spool).length, 1);
+  assert.deepEqual(readdirSync(join(spool, "elsewhere")), []);
+});
+
+test("the end of a session that is not sent", async (t) => {
+  const { recorder: r, errors } = recorder(t, await nowhere());
+  const session = r.session();
+  await r.close(0);
+  session.end();
+  assert.equal(r.stats().dropped, 0);
+  assert.match(errors[0].message, /the end of a session was dropped/);
 });
 
 test("refusals and warnings are heard", async (t) => {
@@ -212,7 +349,7 @@ test("handlers may fail and may call the recorder", async (t) => {
 
 test("wrong settings are refused at once", () => {
   for (const options of [{ agentId: "" }, { cardId: undefined }, { url: "ingest" }, { url: "ftp://host" }, { agentId: "a".repeat(513) },
-    { durable: true, spool: false }]) {
+    { durable: true, spool: false }, { token: "se cret" }, { token: "s\u00e9cret" }]) {
     assert.throws(() => new Recorder({ agentId: AGENT, cardId: "ac-1", ...options }), TypeError, JSON.stringify(options));
   }
 });

@@ -125,6 +125,54 @@ test("tools", async (t) => {
   assert.deepEqual([of("slow"), of("search", 1)].map((trace) => trace.context.metadata.sequence_number), [3, 4]);
 });
 
+test("what a tool returns is what the caller gets", async (t) => {
+  class Request extends Promise {
+    headers() {
+      return "own";
+    }
+  }
+  let runs = 0;
+  const query = { then: (resolve) => resolve(++runs) };
+  const { traces } = await recorded(t, async (r) => {
+    const session = r.session();
+    const request = session.tool({ name: "request" }, (value) => new Request((resolve) => resolve(value)))(7);
+    assert.equal(request.headers(), "own");
+    assert.equal(await request, 7);
+    assert.equal(session.tool({ name: "query" }, () => query)(), query);
+    assert.equal(runs, 0, "the query ran although nobody waited for it");
+    await assert.rejects(session.tool({ name: "fails" }, () => Request.reject(new Error("late")))(), { message: "late" });
+    await undefined;
+  });
+  assert.deepEqual(traces.map(({ action, context }) => [action.name, context.metadata.execution.outputs, context.metadata.execution.error]),
+    [["request", 7, undefined], ["query", null, undefined], ["fails", undefined, "Error: late"]]);
+});
+
+test("a trace with many large values and a long error", async (t) => {
+  const { traces, errors } = await recorded(t, (r) => {
+    const merge = r.session().tool({ name: "merge" }, ({ small }) => {
+      throw new Error("é".repeat(100_000 * small));
+    });
+    const large = "x".repeat(120 << 10);
+    assert.throws(() => merge({ a: large, b: large, c: large, d: large, small: 1 }));
+  });
+  assert.deepEqual(errors, []);
+  const { action: { parameters }, context: { metadata: { execution } } } = traces[0];
+  assert.deepEqual([parameters, parameters.small, parameters.a.left_out.bytes], [execution.inputs, 1, (120 << 10) + 2]);
+  assert.match(execution.error, /^Error: éé+é…$/);
+  assert.ok(Buffer.byteLength(execution.error) <= 4 << 10);
+});
+
+test("wrong arguments throw nothing", async (t) => {
+  const { traces, errors } = await recorded(t, (r) => {
+    r.session("a", { firstNumber: "3" }).record({ action: "x" });
+    r.session(["b"]).record({ action: "x" });
+    assert.equal(typeof r.session().record({ action: "x", traceId: Object.create(null) }), "string");
+  });
+  assert.deepEqual(traces.map(({ context }) => [context.session_id, context.metadata?.sequence_number]), [["a", undefined], ["b", 1]]);
+  assert.deepEqual(errors.map((e) => e.kind), ["invalid", "invalid"]);
+  assert.match(errors[0].message, /firstNumber is 3/);
+});
+
 test("await using ends a session", { skip: Symbol.asyncDispose === undefined }, async (t) => {
   const ingest = await Ingest.start(t);
   const { recorder: r } = recorder(t, ingest.url);
@@ -179,5 +227,7 @@ test("signatures", (t) => {
 test("a card that cannot be registered", async (t) => {
   const { recorder: r } = recorder(t, await nowhere());
   await assert.rejects(r.registerCard({ card_id: "ac-1" }), (error) => error instanceof PlumblineError && error.kind === "unreachable");
-  await assert.rejects(r.registerCard("[]"), /card_id/);
+  const loop = { card_id: "ac-1" };
+  loop.loop = loop;
+  for (const card of ["[]", loop]) await assert.rejects(r.registerCard(card), (error) => error instanceof PlumblineError && /card_id/.test(error.message));
 });
