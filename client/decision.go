@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,8 +98,13 @@ type Execution struct {
 const (
 	maxMemberBytes = 128 << 10
 	maxMemberDepth = 32
-	maxText        = 4 << 10 // of a value that is only known as text
+	maxText        = 4 << 10 // of a value that is only known as text, and of an error
+
+	signatureRoom = 1 << 10 // in a trace that is to be signed
 )
+
+// memberBytes are the bounds of a value: the next smaller one if the trace is too large.
+var memberBytes = [...]int{maxMemberBytes, 16 << 10, 1 << 10}
 
 // The members of a trace that a recorder writes.
 type (
@@ -154,6 +160,7 @@ type (
 // written builds one trace. leftOut collects the names of the values that were too large.
 type written struct {
 	options json.Options // tolerantJSON
+	most    int          // bytes of a value
 	leftOut []string
 }
 
@@ -199,7 +206,7 @@ func (w *written) metadata(number uint64, d *Decision) jsontext.Value {
 		all["sequence_number"] = number
 	}
 	if e := d.Execution; e != nil {
-		x := writtenExecution{ToolName: e.ToolName, Inputs: w.members("inputs", e.Inputs), CostCents: e.CostCents, Error: e.Error}
+		x := writtenExecution{ToolName: e.ToolName, Inputs: w.members("inputs", e.Inputs), CostCents: e.CostCents, Error: schema.Clip(e.Error, maxText)}
 		if e.Outputs != nil {
 			x.Outputs = w.value("outputs", e.Outputs)
 		}
@@ -244,9 +251,19 @@ func (w *written) members(block string, all map[string]any) jsontext.Value {
 }
 
 // value writes a value of the agent. What has no JSON becomes text; what is too large or too
-// deep becomes its size and digest.
+// deep becomes its size and digest; what panics or contains itself is only marked.
 func (w *written) value(name string, value any) (raw jsontext.Value) {
+	defer func() {
+		if fault := recover(); fault != nil { // of the value's own methods
+			w.leftOut = append(w.leftOut, name)
+			raw = jsontext.Value(`{"left_out":{"error":"panic"}}`)
+		}
+	}()
 	raw, err := json.Marshal(value, w.options)
+	if err != nil && endless(reflect.ValueOf(value), 4*maxMemberDepth) {
+		w.leftOut = append(w.leftOut, name)
+		return fmt.Appendf(nil, `{"left_out":{"levels":%d}}`, maxMemberDepth)
+	}
 	if err != nil {
 		text, quoteErr := jsontext.AppendQuote(nil, strings.ToValidUTF8(schema.Clip(fmt.Sprint(value), maxText), "\uFFFD"))
 		if quoteErr != nil {
@@ -254,11 +271,42 @@ func (w *written) value(name string, value any) (raw jsontext.Value) {
 		}
 		raw = text
 	}
-	if len(raw) <= maxMemberBytes && depth(raw) <= maxMemberDepth {
+	if len(raw) <= w.most && depth(raw) <= maxMemberDepth {
 		return raw
 	}
 	w.leftOut = append(w.leftOut, name)
 	return fmt.Appendf(nil, `{"left_out":{"bytes":%d,"sha256":"%s"}}`, len(raw), schema.DigestOf(raw))
+}
+
+// endless reports whether a value has more levels than some, as one that contains itself has. To
+// print it would use up the stack, which ends the process.
+func endless(v reflect.Value, levels int) bool {
+	if levels == 0 {
+		return true
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		return endless(v.Elem(), levels-1)
+	case reflect.Map:
+		for each := v.MapRange(); each.Next(); {
+			if endless(each.Value(), levels-1) {
+				return true
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if endless(v.Index(i), levels-1) {
+				return true
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if endless(v.Field(i), levels-1) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // depth returns how many levels of objects and arrays JSON has.

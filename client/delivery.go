@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/go-json-experiment/json"
+
+	"github.com/plumbline/plumbline/schema"
 )
 
 // A batch is cut when it has so many lines or bytes, or is so old.
@@ -24,7 +27,8 @@ const (
 	attemptTimeout = 30 * time.Second // of one request
 	firstPause     = 250 * time.Millisecond
 	longestPause   = 30 * time.Second
-	syncAfter      = time.Second // a file that waits longer is synced
+	longestRequest = 5 * time.Minute // the longest pause that an answer may ask for
+	syncAfter      = time.Second     // a file that waits longer is synced
 )
 
 // write moves lines from the queue into the spool and cuts batches, until the recorder is closed.
@@ -63,7 +67,7 @@ func (r *Recorder) store() (flush bool) {
 	r.queue, r.queued = nil, 0
 	r.mu.Unlock()
 	for len(queue) > 0 {
-		n := r.storeSome(queue)
+		n := r.storeSome(queue) // 0 if memory must take what the disk does not
 		for _, i := range queue[:n] {
 			if i.stored != nil {
 				close(i.stored)
@@ -89,17 +93,18 @@ func (r *Recorder) storeSome(queue []item) (n int) {
 	}
 	r.mu.Unlock()
 	var lines [][]byte
-	size, dropped := int64(0), 0
+	var invalid []error
+	size, traces, dropped := int64(0), 0, 0
 	for n < len(queue) && len(b.lines)+len(lines) < batchLines && b.bytes+size < batchBytes {
 		i := &queue[n]
 		line, err := r.signed(i)
 		n++
 		if i.trace {
-			b.traces++
+			traces++
 		}
 		switch {
 		case err != nil:
-			r.invalid("", err)
+			invalid = append(invalid, err)
 		case size+int64(len(line))+1 > room && i.trace:
 			dropped++
 		case size+int64(len(line))+1 > room: // the session is sealed when it is idle
@@ -107,15 +112,19 @@ func (r *Recorder) storeSome(queue []item) (n int) {
 			lines, size = append(lines, line), size+int64(len(line))+1
 		}
 	}
-	b.items += n
-	onDisk := b.path != ""
-	r.spoolFailed("write", b.add(lines, r.config.Durable))
+	if err := b.add(lines, r.config.Durable); err != nil {
+		r.spoolFailed("write", err)
+		r.cut() // what the file has stays there
+		r.current = &batch{born: time.Now()}
+		return 0
+	}
+	for _, err := range invalid {
+		r.invalid("", err)
+	}
+	b.items, b.traces = b.items+n, b.traces+traces
 	r.mu.Lock()
 	r.kept += size
-	switch {
-	case b.path == "" && onDisk:
-		r.memory += b.bytes
-	case b.path == "":
+	if b.path == "" {
 		r.memory += size
 	}
 	r.mu.Unlock()
@@ -159,6 +168,9 @@ func (r *Recorder) takeOver() {
 	r.spoolFailed("take over the files of an earlier process", err)
 	r.mu.Lock()
 	r.batches = append(r.batches, taken...)
+	for _, b := range taken {
+		r.kept += b.bytes
+	}
 	r.announce()
 	r.mu.Unlock()
 }
@@ -194,10 +206,7 @@ func (r *Recorder) deliver() {
 		r.mu.Lock()
 		r.batches[0] = nil
 		r.batches = r.batches[1:]
-		r.finished, r.waiting = r.finished+b.items, r.waiting-b.traces
-		if b.items > 0 {
-			r.kept -= b.bytes
-		}
+		r.finished, r.waiting, r.kept = r.finished+b.items, r.waiting-b.traces, r.kept-b.bytes
 		if b.path == "" {
 			r.memory -= b.bytes
 		}
@@ -209,13 +218,13 @@ func (r *Recorder) deliver() {
 // send publishes a batch. It reports whether every line has its outcome; otherwise the recorder
 // was closed.
 func (r *Recorder) send(b *batch) bool {
-	lines, err := b.load()
-	if err != nil {
-		r.spoolFailed("read "+b.path, err)
-		if b.traces > 0 {
-			r.dropped(b.traces, "a file of the spool cannot be read")
-		}
-		return true
+	var lines [][]byte
+	load := func(context.Context) (err error) {
+		lines, err = b.load()
+		return err
+	}
+	if !r.persist(load) { // the process may have too many open files, for example
+		return false
 	}
 	for len(lines) > 0 {
 		if !r.persist(func(ctx context.Context) error { return r.publish(ctx, &lines) }) {
@@ -242,7 +251,7 @@ func endOf(line []byte) *endItem {
 func (r *Recorder) publish(ctx context.Context, lines *[][]byte) error {
 	var body bytes.Buffer
 	n := 0
-	for n < len(*lines) && n < batchLines && endOf((*lines)[n]) == nil {
+	for n < len(*lines) && n < r.most && endOf((*lines)[n]) == nil {
 		body.Write((*lines)[n])
 		body.WriteByte('\n')
 		n++
@@ -255,7 +264,14 @@ func (r *Recorder) publish(ctx context.Context, lines *[][]byte) error {
 		return err
 	}
 	outcomes, err := got.outcomes(n)
-	if err != nil {
+	switch {
+	case err != nil && got.code == http.StatusRequestEntityTooLarge && n > 1:
+		r.most = n / 2
+		return nil
+	case err != nil && got.code == http.StatusRequestEntityTooLarge:
+		err = fmt.Errorf("ingest, or a proxy before it, takes no line of %d bytes: %w", len((*lines)[0]), err)
+		outcomes = []Outcome{{Status: Refused, Faults: []schema.Fault{{Message: err.Error()}}}}
+	case err != nil:
 		return err
 	}
 	var left [][]byte
@@ -308,7 +324,7 @@ func (r *Recorder) end(ctx context.Context, lines *[][]byte) error {
 	case got.code < http.StatusMultipleChoices:
 	case got.code == http.StatusBadRequest || got.code == http.StatusForbidden || got.code == http.StatusUnprocessableEntity:
 		r.reports.report(&RecordError{Kind: KindRequest, Message: "the end of a session: " + got.problem().Error()})
-	case got.code == http.StatusServiceUnavailable || got.code >= http.StatusInternalServerError:
+	case got.temporary() || got.code >= http.StatusInternalServerError:
 		return got.problem()
 	default:
 		return backoff.Permanent(got.problem())
@@ -343,9 +359,12 @@ func (r *Recorder) persist(attempt func(context.Context) error) bool {
 		}
 		r.unpublished(err)
 		if problem, ok := errors.AsType[*Problem](err); ok {
-			wait.requested = problem.RetryAfter
+			wait.requested = min(problem.RetryAfter, longestRequest)
 		}
-		if !r.sleep(wait.NextBackOff()) {
+		select {
+		case <-time.After(wait.NextBackOff()):
+		case <-r.kick:
+		case <-r.ctx.Done():
 			return false
 		}
 	}
@@ -354,7 +373,10 @@ func (r *Recorder) persist(attempt func(context.Context) error) bool {
 // unpublished reports why traces wait, and syncs files that wait for long.
 func (r *Recorder) unpublished(err error) {
 	e := &RecordError{Kind: KindUnreachable, Message: "ingest cannot be reached: " + err.Error()}
-	if refusal, ok := errors.AsType[*backoff.PermanentError](err); ok {
+	problem, answered := errors.AsType[*Problem](err)
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		e.Kind, e.Message = KindSpool, "the spool cannot be read: "+err.Error()
+	} else if refusal, ok := errors.AsType[*backoff.PermanentError](err); ok && (!answered || problem.Code < http.StatusInternalServerError) {
 		e.Kind, e.Message = KindRequest, "ingest refused the request: "+refusal.Error()
 	}
 	r.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -86,6 +87,8 @@ type Recorder struct {
 	changed  chan struct{} // closed and replaced when finished or batches change
 
 	wake chan struct{} // for write
+	kick chan struct{} // for deliver: Flush does not wait for a pause to end
+	most int           // lines of a request; a proxy may take only smaller ones. Of goroutine deliver
 }
 
 // item is a line on its way into the spool.
@@ -112,6 +115,10 @@ func NewRecorder(config RecorderConfig) (*Recorder, error) {
 			return nil, fmt.Errorf("recorder: %s is %q, want 1 to %d bytes", name, schema.Clip(id, 64), schema.MaxIDBytes)
 		}
 	}
+	config.Token = strings.TrimSpace(config.Token) // it may be from a file that ends with a line feed
+	if strings.ContainsFunc(config.Token, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return nil, errors.New("recorder: Token has a character that no token has, such as a space or a line feed")
+	}
 	if config.Durable && config.Spool == NoSpool {
 		return nil, errors.New("recorder: Durable needs a spool")
 	}
@@ -128,9 +135,16 @@ func NewRecorder(config RecorderConfig) (*Recorder, error) {
 		}
 		config.Spool = dir
 	}
+	if config.Spool != NoSpool { // absolute, because the agent may change its directory
+		dir, err := filepath.Abs(config.Spool)
+		if err != nil {
+			return nil, fmt.Errorf("recorder: %w", err)
+		}
+		config.Spool = dir
+	}
 	r := &Recorder{
 		config: config, publisher: &Publisher{URL: config.URL, Token: config.Token, HTTP: config.HTTP}, options: tolerantJSON(),
-		sessions: map[string]*sessionState{}, changed: make(chan struct{}), wake: make(chan struct{}, 1),
+		sessions: map[string]*sessionState{}, changed: make(chan struct{}), wake: make(chan struct{}, 1), kick: make(chan struct{}, 1), most: batchLines,
 		reports: reports{onError: config.OnError, onWarning: config.OnWarning},
 	}
 	r.spool = newSpool(config.Spool, config.AgentID)
@@ -267,6 +281,10 @@ func (r *Recorder) Flush(ctx context.Context) error {
 	r.flush = true
 	r.mu.Unlock()
 	r.stir()
+	select {
+	case r.kick <- struct{}{}:
+	default: // an attempt is due already
+	}
 	for {
 		r.mu.Lock()
 		left, waiting, changed := target-r.finished, r.waiting, r.changed
@@ -301,7 +319,7 @@ func (r *Recorder) Close(ctx context.Context) error {
 	lost := 0
 	for _, b := range r.batches {
 		if b.path == "" {
-			lost += b.traces
+			lost += b.left()
 		}
 	}
 	if lost > 0 {

@@ -1,11 +1,15 @@
 package client
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 )
 
 // Retries send the same bytes, and only the lines without an outcome.
@@ -91,5 +95,61 @@ func TestRefusedRequests(t *testing.T) {
 	flush(t, r)
 	if got := r.Stats(); got.Accepted != 1 || got.Waiting != 0 {
 		t.Errorf("counted %+v", got)
+	}
+}
+
+// A proxy that takes only small requests gets small ones. A line that is too large for it is refused, and holds up no other.
+func TestAProxyThatTakesOnlySmallRequests(t *testing.T) {
+	f := newFakeIngest(t)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength > 5000 {
+			http.Error(w, "<html>", http.StatusRequestEntityTooLarge)
+			return
+		}
+		f.ServeHTTP(w, r)
+	}))
+	defer proxy.Close()
+	r, h := record(t, proxy.URL, nil)
+	s := r.Session("s")
+	for i := range 40 {
+		d := Decision{Action: "x"}
+		if i == 20 {
+			d.Parameters = map[string]any{"large": strings.Repeat("x", 6000)}
+		}
+		s.Record(d)
+	}
+	flush(t, r)
+	if stats := r.Stats(); stats.Accepted != 39 || stats.Refused != 1 || len(h.of(KindRefused)) != 1 || len(f.lines()) != 39 {
+		t.Errorf("counted %+v, told %+v", stats, h.errors)
+	}
+}
+
+// Failures of servers between the recorder and ingest are no refusals, and do not stop it for long.
+func TestPausesOfOthers(t *testing.T) {
+	f := newFakeIngest(t)
+	answers := []int{http.StatusBadGateway, http.StatusTooManyRequests, http.StatusInternalServerError}
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(answers) > 0 {
+			w.Header().Set("Retry-After", "36000")
+			w.WriteHeader(answers[0])
+			answers = answers[1:]
+			return
+		}
+		f.ServeHTTP(w, r)
+	}))
+	defer proxy.Close()
+	told := make(chan *RecordError, 10)
+	r, _ := record(t, proxy.URL, func(c *RecorderConfig) { c.OnError = func(e *RecordError) { told <- e } })
+	r.Session("s").Record(Decision{Action: "x"})
+	if e := <-told; e.Kind != KindUnreachable || !strings.Contains(e.Message, "HTTP 502") {
+		t.Errorf("told %+v", e)
+	}
+	pipelinetest.Await(t, "Flush to end each pause", func() bool {
+		ended, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		return r.Flush(ended) == nil
+	})
+	if stats := r.Stats(); stats.Accepted != 1 {
+		t.Errorf("counted %+v", stats)
 	}
 }

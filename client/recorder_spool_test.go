@@ -55,6 +55,12 @@ func TestRecorderDropsOnlyWhatTheSpoolCannotKeep(t *testing.T) {
 	if r.Stats().Dropped != stats.Dropped+1 {
 		t.Error("a trace after Close is not counted as dropped")
 	}
+	// What the next recorder takes over counts, so recorders that follow each other do not fill the disk.
+	next, _ := record(t, server.URL, func(c *RecorderConfig) { c.Spool, c.SpoolBytes, c.Durable = dir, 100_000, true })
+	next.Session("s").Record(Decision{Action: "x", Parameters: map[string]any{"more": strings.Repeat("x", 5000)}})
+	if got := next.Stats(); got.Dropped != 1 {
+		t.Errorf("the next recorder counted %+v", got)
+	}
 }
 
 // What one recorder leaves, the next delivers, also what a dead process in another language left.

@@ -253,6 +253,33 @@ type panics struct{}
 
 func (panics) MarshalJSON() ([]byte, error) { panic("no") }
 
+// What JSON cannot hold costs the value, never the trace, and never the agent.
+func TestValuesThatAreNoJSON(t *testing.T) {
+	f := newFakeIngest(t)
+	r, h := record(t, f.URL, nil)
+	loop, list := map[string]any{}, make([]any, 1)
+	loop["list"], list[0] = list, loop
+	large := strings.Repeat("x", 120<<10)
+	call := r.Session("s").Begin(Decision{Action: "x", Parameters: map[string]any{"p": panics{}, "loop": loop, "list": &list, "small": 1}})
+	call.End(nil, errors.New(strings.Repeat("é", 1<<20)))
+	r.Session("s").Record(Decision{Action: "y", Parameters: map[string]any{"a": large, "b": large, "c": large, "d": large, "e": large, "f": large, "g": large, "small": 1}})
+	flush(t, r)
+	lines := f.lines()
+	if len(lines) != 2 {
+		t.Fatalf("got %d traces, told %+v", len(lines), h.errors)
+	}
+	left := `{"left_out":{"levels":32}}`
+	if want := `"parameters":{"list":` + left + `,"loop":` + left + `,"p":{"left_out":{"error":"panic"}},"small":1}`; !strings.Contains(lines[0], want) {
+		t.Errorf("got %s, want %s", lines[0], want)
+	}
+	if !strings.Contains(lines[0], `"error":"éé`) || !strings.Contains(lines[0], `é…"`) || len(lines[0]) > 6000 {
+		t.Errorf("the error of a trace with %d bytes is wrong", len(lines[0]))
+	}
+	if strings.Count(lines[1], `{"left_out":{"bytes":122882,`) != 7 || !strings.Contains(lines[1], `"small":1}`) {
+		t.Errorf("got %.2000s", lines[1])
+	}
+}
+
 // Nothing that the agent hands over or that its callbacks do ends the agent.
 func TestRecorderOutlivesPanics(t *testing.T) {
 	f := newFakeIngest(t)
@@ -263,9 +290,9 @@ func TestRecorderOutlivesPanics(t *testing.T) {
 	})
 	s := r.Session("s")
 	s.Record(Decision{Action: "x", Parameters: map[string]any{"p": panics{}}})
-	s.Record(Decision{Action: "x"})
+	s.Record(Decision{})
 	flush(t, r)
-	if kind := <-told; kind != KindInternal || r.Stats().Accepted != 1 {
+	if kind := <-told; kind != KindInvalid || r.Stats().Accepted != 1 {
 		t.Errorf("told %s, counted %+v", kind, r.Stats())
 	}
 }
@@ -277,6 +304,7 @@ func TestRecorderRefusesSettingsThatCannotWork(t *testing.T) {
 		"no address": {AgentID: "a", CardID: "c", URL: "localhost:8080"},
 		"long agent": {AgentID: strings.Repeat("a", schema.MaxIDBytes+1), CardID: "c"},
 		"no disk":    {AgentID: "a", CardID: "c", Spool: NoSpool, Durable: true},
+		"half a token": {AgentID: "a", CardID: "c", Token: "se cret"},
 		"half a key": {AgentID: "a", CardID: "c", Key: make(ed25519.PrivateKey, 64)},
 	} {
 		if _, err := NewRecorder(c); err == nil {

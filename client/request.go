@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -54,6 +55,9 @@ func ReadProblem(code int, body []byte) *Problem {
 	p := new(Problem)
 	if err := json.Unmarshal(body, p); err != nil || p.Message == "" {
 		p = &Problem{Message: "the service answered " + strconv.Quote(http.StatusText(code))}
+		if code < http.StatusBadRequest {
+			p.Message = "what answers there is no service of Plumbline: " + strconv.Quote(http.StatusText(code))
+		}
 	}
 	p.Code = code
 	return p
@@ -75,7 +79,7 @@ func request(ctx context.Context, client *http.Client, token, method, address, m
 	if mediaType != "" {
 		request.Header.Set("Content-Type", mediaType)
 	}
-	if token != "" {
+	if token = strings.TrimSpace(token); token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	response, err := client.Do(request)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -123,17 +124,32 @@ func (s *Session) begin(d *Decision) (number uint64) {
 // record builds the trace of a decision, once, and hands it to the delivery.
 func (r *Recorder) record(sessionID string, number uint64, d *Decision) {
 	defer r.recovered() // a value's own methods may panic
-	w := written{options: r.options}
-	raw, err := w.trace(r.config.AgentID, r.config.CardID, sessionID, number, d)
+	limit := schema.MaxTraceBytes
+	if r.config.Key != nil {
+		limit -= signatureRoom
+	}
+	var w written
+	var raw []byte
+	var err error
+	for _, most := range memberBytes {
+		w = written{options: r.options, most: most}
+		raw, err = w.trace(r.config.AgentID, r.config.CardID, sessionID, number, d)
+		if err != nil || len(raw) <= limit {
+			break
+		}
+	}
 	if err == nil {
 		_, err = schema.Admit(r.config.AgentID, raw)
+	}
+	if err == nil && len(raw) > limit {
+		err = fmt.Errorf("%d bytes, a trace may have %d", len(raw), limit)
 	}
 	if err != nil {
 		r.invalid(d.TraceID, err)
 		return
 	}
 	for _, name := range w.leftOut {
-		r.reports.warn(WarnLeftOut, name+" is too large for a trace: its size and SHA-256 are recorded instead", d.TraceID)
+		r.reports.warn(WarnLeftOut, name+" is too large or too deep for a trace, or cannot be read: the trace says so instead of it", d.TraceID)
 	}
 	r.put(raw, true)
 }

@@ -107,7 +107,7 @@ func (s *spool) enter() error {
 		return err
 	}
 	s.own = own
-	return nil
+	return errors.Join(syncDir(s.agent), syncDir(filepath.Dir(s.agent)))
 }
 
 // touch shows processes on other hosts that this one lives.
@@ -185,29 +185,26 @@ func (s *spool) leave() error {
 	return os.RemoveAll(s.own)
 }
 
-// add adds lines, to the file if there is one. After an error the lines are in memory, and the
-// batch has no file.
+// add adds lines, to the file if there is one. After an error the batch has what it had before.
 func (b *batch) add(lines [][]byte, sync bool) error {
 	var data bytes.Buffer
 	for _, line := range lines {
 		data.Write(line)
 		data.WriteByte('\n')
 	}
+	if b.file != nil {
+		_, err := b.file.Write(data.Bytes())
+		if err == nil && sync {
+			err = errors.Join(b.file.Sync(), syncDir(filepath.Dir(b.path)))
+		}
+		if err != nil {
+			_ = b.file.Truncate(b.bytes) // what cannot be removed is sent twice, which is harmless
+			return err
+		}
+	}
 	b.lines = append(b.lines, lines...)
 	b.bytes += int64(data.Len())
-	if b.file == nil {
-		return nil
-	}
-	_, err := b.file.Write(data.Bytes())
-	if err == nil && sync {
-		err = errors.Join(b.file.Sync(), syncDir(filepath.Dir(b.path)))
-	}
-	if err != nil {
-		// A part may be in the file. If it cannot be removed, it is sent twice, which is harmless.
-		_, _ = b.file.Close(), os.Remove(b.path)
-		b.file, b.path = nil, ""
-	}
-	return err
+	return nil
 }
 
 // cut ends the adding of lines. They leave memory if the file has them.
@@ -232,17 +229,32 @@ func (b *batch) cut() error {
 	return nil
 }
 
-// load returns the lines. An incomplete last line, of a process that was killed, is none.
+// load returns the lines. An incomplete last line, of a process that was killed, is none. If the
+// file has gone, another process took this one for dead, and sends it: there are no lines.
 func (b *batch) load() ([][]byte, error) {
 	if b.lines != nil || b.path == "" {
 		return b.lines, nil
 	}
 	text, err := os.ReadFile(b.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	lines := bytes.Split(text, []byte{'\n'})
-	return slices.DeleteFunc(lines[:len(lines)-1], func(line []byte) bool { return len(line) == 0 }), nil
+	blank := func(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 } // ingest does not answer for such a line
+	return slices.DeleteFunc(lines[:len(lines)-1], blank), nil
+}
+
+// left returns how many traces the lines in memory have.
+func (b *batch) left() (n int) {
+	for _, line := range b.lines {
+		if endOf(line) == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // sync makes a batch that was cut survive a loss of power.

@@ -156,17 +156,27 @@ func (a *answer) outcomes(n int) ([]Outcome, error) {
 			Outcome
 		}
 		if err := decoder.Decode(&line); err != nil {
-			return nil, fmt.Errorf("read the answer (HTTP %d): %w", a.code, err)
+			break // the answer broke off, or is that of a proxy
 		}
-		for i := max(line.Line, 1); i <= min(max(line.Line, line.Through), n); i++ {
+		for i := line.Line; i > 0 && i <= min(max(line.Line, line.Through), n); i++ {
 			outcomes[i-1], found = line.Outcome, true
 			line.Faults = nil // they concern the first of several lines
 		}
 	}
-	if found || a.code == http.StatusServiceUnavailable {
+	if found || a.temporary() {
 		return outcomes, nil
 	}
 	return nil, backoff.Permanent(a.problem())
+}
+
+// temporary reports whether an answer, which may be a proxy's, says that the same request can
+// succeed later.
+func (a *answer) temporary() bool {
+	switch a.code {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
 }
 
 // EndSession requests that a session be sealed.
@@ -206,7 +216,7 @@ func (p *Publisher) do(ctx context.Context, method, path, mediaType string, body
 		switch {
 		case got.code < 300:
 			return nil
-		case got.code == http.StatusServiceUnavailable:
+		case got.temporary():
 			return got.problem()
 		default:
 			return backoff.Permanent(got.problem())
@@ -218,5 +228,17 @@ func (p *Publisher) do(ctx context.Context, method, path, mediaType string, body
 // send makes one request. Its error may be retried, unless it is permanent.
 func (p *Publisher) send(ctx context.Context, method, path, mediaType string, body []byte) (*answer, error) {
 	address := strings.TrimSuffix(p.URL, "/") + path
-	return request(ctx, cmp.Or(p.HTTP, http.DefaultClient), p.Token, method, address, mediaType, body, math.MaxInt64)
+	over := *cmp.Or(p.HTTP, http.DefaultClient)
+	if over.CheckRedirect == nil {
+		over.CheckRedirect = sameMethod
+	}
+	return request(ctx, &over, p.Token, method, address, mediaType, body, math.MaxInt64)
+}
+
+// sameMethod refuses a redirection that would turn a request with a body into a GET without one.
+func sameMethod(next *http.Request, via []*http.Request) error {
+	if next.Method != via[0].Method || len(via) >= 10 {
+		return http.ErrUseLastResponse
+	}
+	return nil
 }

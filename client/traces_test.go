@@ -110,6 +110,27 @@ func TestPublishRepeatsOnlyLinesWithoutAnOutcome(t *testing.T) {
 	}
 }
 
+// What a proxy, or something else, answers instead of ingest is told from an answer of ingest.
+func TestAnswersOfOthers(t *testing.T) {
+	_, publisher := start(t, reply(429, "<html>"), reply(504, ""), reply(200, allOutcomes))
+	if got, err := publisher.Publish(t.Context(), lines); err != nil || statuses(got) != "accepted refused duplicate " {
+		t.Errorf("outcomes are %v, error %v", got, err)
+	}
+	moved := func(w http.ResponseWriter) {
+		w.Header().Set("Location", "/elsewhere")
+		w.WriteHeader(http.StatusMovedPermanently)
+	}
+	for want, answer := range map[string]func(http.ResponseWriter){
+		`no service of Plumbline: "OK"`: reply(200, "<html>"), `"Request Entity Too Large" (HTTP 413)`: reply(413, "<html>"),
+		`no service of Plumbline: "Moved Permanently"`: moved,
+	} {
+		s, publisher := start(t, answer, reply(200, `{"traces":[]}`))
+		if _, err := publisher.Publish(t.Context(), lines); err == nil || !strings.Contains(err.Error(), want) || len(s.bodies) != 1 {
+			t.Errorf("error %v after %d requests, want %s", err, len(s.bodies), want)
+		}
+	}
+}
+
 func TestRefusedRequestIsNotRepeated(t *testing.T) {
 	s, publisher := start(t, reply(401, `{"error":"token","message":"no token"}`))
 	_, err := publisher.Publish(t.Context(), lines)
