@@ -299,13 +299,13 @@ func TestRecorderOutlivesPanics(t *testing.T) {
 
 func TestRecorderRefusesSettingsThatCannotWork(t *testing.T) {
 	for name, c := range map[string]RecorderConfig{
-		"no agent":   {CardID: "c"},
-		"no card":    {AgentID: "a"},
-		"no address": {AgentID: "a", CardID: "c", URL: "localhost:8080"},
-		"long agent": {AgentID: strings.Repeat("a", schema.MaxIDBytes+1), CardID: "c"},
-		"no disk":    {AgentID: "a", CardID: "c", Spool: NoSpool, Durable: true},
+		"no agent":     {CardID: "c"},
+		"no card":      {AgentID: "a"},
+		"no address":   {AgentID: "a", CardID: "c", URL: "localhost:8080"},
+		"long agent":   {AgentID: strings.Repeat("a", schema.MaxIDBytes+1), CardID: "c"},
+		"no disk":      {AgentID: "a", CardID: "c", Spool: NoSpool, Durable: true},
 		"half a token": {AgentID: "a", CardID: "c", Token: "se cret"},
-		"half a key": {AgentID: "a", CardID: "c", Key: make(ed25519.PrivateKey, 64)},
+		"half a key":   {AgentID: "a", CardID: "c", Key: make(ed25519.PrivateKey, 64)},
 	} {
 		if _, err := NewRecorder(c); err == nil {
 			t.Errorf("%s: no error", name)

@@ -44,6 +44,8 @@ type Config struct {
 	Enforce   *client.HTTP
 	MessageID string // the message that calls rely on if their _meta has no plumbline/message_id
 
+	AskTimeout time.Duration // how long a decision may take; 0: 10 s
+
 	Offered func(tools []string) // called with each complete list of tools; may be nil
 	Report  func(string)         // a fault of the recording, for people; called from any goroutine
 }
@@ -52,8 +54,11 @@ type Config struct {
 // Enforce it is refused.
 const maxMessage = 64 << 20
 
-// signTimeout bounds how long the signing of a result may take.
-const signTimeout = 10 * time.Second
+// askTimeout and signTimeout bound how long a decision, and the signing of a result, may take.
+const (
+	askTimeout  = 10 * time.Second
+	signTimeout = 10 * time.Second
+)
 
 // conversation is one MCP session on record.
 type conversation struct {
@@ -224,6 +229,8 @@ func (c *conversation) ask(ctx context.Context, scope string, q *mcp.Request) er
 	c.mu.Lock()
 	name := (&mcp.Invocation{Server: c.session.Server, Tool: q.Tool}).ToolName()
 	c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.config.AskTimeout, askTimeout)) // the client waits
+	defer cancel()
 	permission, err := c.runtime.Call(ctx, cmp.Or(q.MessageID, c.config.MessageID), name)
 	if err != nil {
 		if blocked, ok := errors.AsType[*client.Blocked](err); ok {

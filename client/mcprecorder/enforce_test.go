@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/client"
 	"github.com/plumbline/plumbline/pipeline/auth"
@@ -85,6 +87,27 @@ func newEnforcing(t *testing.T) *enforcing {
 	})
 	e.config.Enforce, e.config.SessionID, e.config.Server = gateway, "s", "shop"
 	return e
+}
+
+// A call that an ingest which hangs does not decide in time is denied.
+func TestEnforceWithAnIngestThatHangs(t *testing.T) {
+	silent, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	gateway, err := client.NewHTTP(client.HTTPConfig{URL: "http://" + silent.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gateway.Close()
+	config, _ := offline(t)
+	config.Enforce, config.SessionID, config.AskTimeout = gateway, "s", 50*time.Millisecond
+	_, address := proxied(t, config, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the call was passed on") }))
+	code, got := post(t, address, "", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`)
+	if code != http.StatusOK || !strings.Contains(got, "ingest could not be asked") || !strings.Contains(got, `"isError":true`) {
+		t.Errorf("the answer is %d %s", code, got)
+	}
 }
 
 // With Enforce only calls that a message permits are passed on, over both transports. Denied calls

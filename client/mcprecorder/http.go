@@ -29,6 +29,8 @@ type HTTP struct {
 	through  *http.Transport
 	proxy    httputil.ReverseProxy
 
+	tidier *time.Timer
+
 	mu    sync.Mutex
 	known map[string]*visit // by Mcp-Session-Id; "" is a server without sessions
 	count int               // of exchanges
@@ -60,7 +62,8 @@ const (
 	mediaEvents   = "text/event-stream"
 	mediaForm     = "application/x-www-form-urlencoded" // of OAuth
 
-	idleVisit = time.Hour // a conversation without an exchange for so long is over
+	idleVisit = time.Hour        // a conversation without an exchange for so long is over
+	tidyEvery = 10 * time.Minute // how often such conversations are looked for
 )
 
 // NewHTTP returns a proxy before the server at an address, of which only scheme and host count.
@@ -97,7 +100,16 @@ func NewHTTP(config Config, upstream *url.URL, loopback bool) *HTTP {
 			http.Error(w, "plumbline mcp: the MCP server could not be reached: "+err.Error(), http.StatusBadGateway)
 		},
 	}
+	h.tidier = time.AfterFunc(tidyEvery, h.tidy)
 	return h
+}
+
+// tidy ends conversations that have been idle for long, now and later.
+func (h *HTTP) tidy() {
+	h.mu.Lock()
+	h.sweep()
+	h.mu.Unlock()
+	h.tidier.Reset(tidyEvery)
 }
 
 // readable removes compressions from Accept-Encoding that the recorder cannot read.
@@ -204,7 +216,6 @@ func (h *HTTP) exchange(r *http.Request, body []byte) *exchange {
 	v := h.known[id]
 	e.first = id == "" && (v == nil || !v.proven) && mcp.Initializes(body)
 	if e.first || v == nil {
-		h.sweep()
 		v = &visit{conversation: h.config.conversation(), stateless: id == ""}
 		if !e.first {
 			h.known[id] = v
@@ -243,6 +254,7 @@ func (v *visit) finish() {
 
 // End ends all conversations.
 func (h *HTTP) End() {
+	h.tidier.Stop()
 	h.mu.Lock()
 	all := h.known
 	h.known = map[string]*visit{}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -278,6 +279,43 @@ func respond(w http.ResponseWriter, coding, body string) {
 		w.Header().Set("Content-Encoding", coding)
 	}
 	_, _ = io.WriteString(w, body)
+}
+
+// An MCP session without requests ends, and no other does.
+func TestHTTPEndsIdleSessions(t *testing.T) {
+	config, _ := offline(t)
+	dir := t.TempDir()
+	recorder, err := client.NewRecorder(client.RecorderConfig{AgentID: "a", CardID: "c", URL: "http://127.0.0.1:1", Spool: dir, OnError: func(*client.RecordError) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Recorder = recorder
+	proxy, address := proxied(t, config, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Mcp-Session-Id", r.URL.Query().Get("s"))
+		respond(w, "", `[{"id":1,"result":{}},{"id":2,"result":{"content":[]}}]`)
+	}))
+	for _, id := range []string{"idle", "busy"} {
+		post(t, address+"?s="+id, "", `[{"id":1,"method":"initialize"},{"id":2,"method":"tools/call","params":{"name":"x"}}]`)
+	}
+	pipelinetest.Await(t, "the end of both exchanges", func() bool {
+		proxy.mu.Lock()
+		defer proxy.mu.Unlock()
+		return proxy.known["idle"].open+proxy.known["busy"].open == 0
+	})
+	proxy.mu.Lock()
+	session := proxy.known["idle"].id
+	proxy.known["idle"].seen = time.Now().Add(-idleVisit - time.Second)
+	proxy.mu.Unlock()
+	proxy.tidy()
+	proxy.mu.Lock()
+	left := len(proxy.known)
+	proxy.mu.Unlock()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = recorder.Close(ended)
+	if got := spooled(t, dir); left != 1 || strings.Count(got, `"end_session"`) != 1 || !strings.Contains(got, `"session_id":"`+session+`"}}`) {
+		t.Errorf("%d sessions are left, recorded %s", left, got)
+	}
 }
 
 // A web page that reaches the recorder by way of DNS is refused.

@@ -84,10 +84,10 @@ func (c *mcpCommand) Run(ctx context.Context, con *console) error {
 	registering, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var registration sync.WaitGroup
+	var offered sync.Once
 	if card.missing {
-		var once sync.Once
 		config.Offered = func(tools []string) {
-			once.Do(func() { registration.Go(func() { card.register(registering, where, tools, say) }) })
+			offered.Do(func() { registration.Go(func() { card.register(registering, where, tools, say) }) })
 		}
 	}
 	patience := stdioPatience
@@ -104,6 +104,11 @@ func (c *mcpCommand) Run(ctx context.Context, con *console) error {
 		say(fmt.Sprintf("traces are not stored yet, %d of them: they wait in the spool for the agent's next recorder", recorder.Stats().Waiting))
 	}
 	registration.Wait()
+	offered.Do(func() {
+		if card.missing && recorder.Stats().Recorded > 0 {
+			say("no card was registered, because the client never asked the server for its tools: the traces cannot be judged until you register card " + card.id + " (plumbline card put)")
+		}
+	})
 	return err
 }
 

@@ -47,6 +47,7 @@ func TestNewUser(t *testing.T) {
 	}
 	t.Run("README", visitor.followREADME)
 	t.Run("Examples", visitor.publishExamples)
+	t.Run("MCP", visitor.recordMCP)
 }
 
 // followREADME runs the commands of README's "In short" that come after plumbline up.

@@ -133,7 +133,25 @@ func one(message []byte, do func(*rpc) error) error {
 	if string(m.ID) == "null" {
 		m.ID = nil
 	}
+	m.ID = idOf(m.ID)
 	return do(&m)
+}
+
+// idOf returns an id in one form: the answer may write the characters of a text in another way
+// than the request.
+func idOf(raw jsontext.Value) jsontext.Value {
+	if raw.Kind() != '"' {
+		return raw
+	}
+	text, err := jsontext.AppendUnquote(nil, raw)
+	if err != nil {
+		return raw
+	}
+	quoted, err := jsontext.AppendQuote(nil, text)
+	if err != nil {
+		return raw
+	}
+	return quoted
 }
 
 // RequestIDs returns the ids of the requests in a message, or batch of messages, of a client, as

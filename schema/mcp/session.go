@@ -198,7 +198,7 @@ func (s *Session) cancel(at time.Time, scope string, m *rpc) (done []*Invocation
 	if err := m.params(&p); err != nil {
 		return nil, err
 	}
-	q := question{scope, string(p.RequestID)}
+	q := question{scope, string(idOf(p.RequestID))}
 	r := s.asked[q]
 	if r == nil || r.method != methodCall {
 		return nil, nil

@@ -186,6 +186,20 @@ func TestSidesHaveTheirOwnIDs(t *testing.T) {
 	}
 }
 
+// An id is the same however its characters are written.
+func TestFormsOfAnID(t *testing.T) {
+	for _, id := range []string{`"\u00e9\/1"`, `"é\u002f1"`, `"é/1"`} {
+		traces := play(t, `{"id":"é/1","method":"tools/call","params":{"name":"search"}}`, `{"id":`+id+`,"result":{"content":[]}}`)
+		if len(traces) != 1 || traces[0].Context.Execution.Error != "" {
+			t.Errorf("answered with id %s: %+v", id, traces)
+		}
+		traces = play(t, `{"id":"é/1","method":"tools/call","params":{"name":"search"}}`, `{"method":"notifications/cancelled","params":{"requestId":`+id+`}}`)
+		if len(traces) != 1 || !strings.HasPrefix(traces[0].Context.Execution.Error, "cancelled by the client") {
+			t.Errorf("cancelled with id %s: %+v", id, traces)
+		}
+	}
+}
+
 func TestBatches(t *testing.T) {
 	s := &Session{AgentID: "a", CardID: "c"}
 	search := `{"jsonrpc":"2.0","id":"2","method":"tools/call","params":{"name":"search"}}`
