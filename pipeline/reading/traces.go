@@ -35,35 +35,38 @@ func (s *Service) listTraces(w http.ResponseWriter, r *http.Request, grant auth.
 	q := store.TraceQuery{SessionID: p.id("session_id"), Limit: p.limit()}
 	q.From, q.To = p.during()
 	q.Violation = p.violation()
+	traces, cursor, err := s.tracesOf(r, p, grant, q)
+	if err != nil {
+		return 0, err
+	}
+	return writeTraces(w, traces, cursor)
+}
+
+// tracesOf returns a page of a query, with the agents and the cursor of the request. The cursor is of the next
+// page, empty if there is none.
+func (s *Service) tracesOf(r *http.Request, p *parameters, grant auth.Grant, q store.TraceQuery) (traces []*store.StoredTrace, cursor string, err error) {
 	var place tracePlace
 	if p.cursor(&place) {
 		q.After = &store.PageTrace{EventTime: time.Unix(0, place.Time).UTC(), AgentID: place.Agent, TraceID: place.Trace, Digest: place.Digest}
 	}
-	var err error
 	if q.Agents, q.AgentID, err = p.agents(grant); err != nil {
-		return 0, err
+		return nil, "", err
 	}
 	limit := q.Limit
 	q.Limit++ // one more shows whether there is a next page
 	places, err := s.rows.ListTraces(r.Context(), q)
 	if err != nil {
-		return 0, err
+		return nil, "", err
 	}
 	more := len(places) > limit
 	places = places[:min(limit, len(places))]
 	whole := len(places)
-	traces, places, err := s.page(r, places)
-	if err != nil {
-		return 0, err
-	}
-	cursor := ""
-	if more || len(places) < whole {
+	traces, places, err = s.page(r, places)
+	if err == nil && (more || len(places) < whole) {
 		last := places[len(places)-1]
-		if cursor, err = cursorAt(tracePlace{last.EventTime.UnixNano(), last.AgentID, last.TraceID, last.Digest}); err != nil {
-			return 0, err
-		}
+		cursor, err = cursorAt(tracePlace{last.EventTime.UnixNano(), last.AgentID, last.TraceID, last.Digest})
 	}
-	return writeTraces(w, traces, cursor)
+	return traces, cursor, err
 }
 
 // violationTypes are the values of the parameter violation.
@@ -103,27 +106,19 @@ func (s *Service) page(r *http.Request, places []store.PageTrace) ([]*store.Stor
 }
 
 // getTrace answers with every record of a trace id that the token covers: several if agents or
-// contents differ.
+// contents differ, and then perhaps on several pages.
 func (s *Service) getTrace(w http.ResponseWriter, r *http.Request, grant auth.Grant, _ func()) (int, error) {
-	p := read(r, "agent_id")
+	p := read(r, "agent_id", "cursor")
 	q := store.TraceQuery{TraceID: r.PathValue("trace_id"), From: schema.EarliestTime, To: schema.LatestTime, Limit: maxLimit}
-	var err error
-	if q.Agents, q.AgentID, err = p.agents(grant); err != nil {
-		return 0, err
-	}
-	places, err := s.rows.ListTraces(r.Context(), q)
+	traces, cursor, err := s.tracesOf(r, p, grant, q)
 	if err != nil {
 		return 0, err
 	}
-	traces, _, err := s.page(r, places)
-	if err != nil {
-		return 0, err
-	}
-	if len(traces) == 0 {
+	if len(traces) == 0 && !p.values.Has("cursor") {
 		return 0, problem.New(http.StatusNotFound, "unknown_trace",
 			"no trace %q is stored of an agent that this token covers; a trace can be read a moment after it was accepted", clip(q.TraceID))
 	}
-	return writeTraces(w, traces, "")
+	return writeTraces(w, traces, cursor)
 }
 
 // listedTrace is one trace of an answer. Member trace is written before these.

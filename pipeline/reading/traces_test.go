@@ -89,9 +89,17 @@ func TestPagesAreBoundedInBytes(t *testing.T) {
 		r.store(r.rows, trace(t, "did:web:a", fmt.Sprint("t-", i), "s", -float64(i), strings.Repeat("x", 700<<10)))
 		want = append(want, fmt.Sprint("t-", i))
 	}
+	for i := range 13 { // thirteen contents under one id
+		r.store(r.rows, trace(t, "did:web:b", "same", "s", -float64(i), strings.Repeat("x", 700<<10)))
+	}
+	first := r.traces("/v1/traces/same?agent_id=did:web:b")
+	second := r.traces("/v1/traces/same?agent_id=did:web:b&cursor=" + first.NextCursor)
+	if n := len(first.ids(t)) + len(second.ids(t)); n != 13 || first.NextCursor == "" || second.NextCursor != "" {
+		t.Errorf("%d records of trace same, cursors %q and %q", n, first.NextCursor, second.NextCursor)
+	}
 	pages := 0
 	for cursor := ""; pages == 0 || cursor != ""; pages++ {
-		path := "/v1/traces?limit=1000"
+		path := "/v1/traces?agent_id=did:web:a&limit=1000"
 		if cursor != "" {
 			path += "&cursor=" + cursor
 		}
