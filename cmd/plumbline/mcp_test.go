@@ -74,5 +74,5 @@ func (v *visitor) recordMCP(t *testing.T) {
 	const three = "three calls of time without an error"
 	v.await(t, "plumbline sql --format TSV \"SELECT "+query+"\"", func(out []byte) bool { return string(out) == strings.Repeat("time\t\n", 3) }, three)
 	v.await(t, "plumbline sql --format TSV \"SELECT status, verified FROM current_verdicts WHERE agent_id = 'ann-assistant'\"",
-		func(out []byte) bool { return string(out) == strings.Repeat("judged\t1\n", 3) }, "three verdicts by the registered card")
+		func(out []byte) bool { return string(out) == strings.Repeat("judged\ttrue\n", 3) }, "three verdicts by the registered card")
 }
