@@ -117,20 +117,7 @@ func damage(t testing.TB, r *rapid.T, content []byte) []byte {
 			"\r", "-", ".", "e1", "\\", "\\ud800", "null", "\u00e9", "[", "]", "\t", "F", "=", "1e400"}).Draw(r, "insert")
 		files[victim].Data = append(append(bytes.Clone(data[:at]), insert...), data[end:]...)
 	}
-	var b bytes.Buffer
-	w := tar.NewWriter(&b)
-	for _, f := range files {
-		if err := w.WriteHeader(header(f.Name, int64(len(f.Data)))); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(f.Data); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
+	return tarOfFiles(t, files...)
 }
 
 // entries returns an archive's files, with names below the root.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/plumbline/plumbline/client"
 	"github.com/plumbline/plumbline/client/mcprecorder"
+	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/durable"
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
@@ -77,15 +78,11 @@ func (card *mcpCard) register(ctx context.Context, where *client.Publisher, tool
 
 // memory returns the file that keeps the id of an agent's card for starts without ingest.
 func memory(agent string) (string, error) {
-	state := os.Getenv("XDG_STATE_HOME")
-	if state == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", err
-		}
-		state = filepath.Join(home, ".local", "state")
+	state, err := machine.StateDir()
+	if err != nil {
+		return "", err
 	}
-	return filepath.Join(state, "plumbline", "cards", subject.Token(agent)), nil
+	return filepath.Join(state, "cards", subject.Token(agent)), nil
 }
 
 // remember keeps the id of an agent's card. Without it, only a start without ingest fails.

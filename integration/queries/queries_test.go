@@ -37,13 +37,7 @@ func TestQueriesOnCorpus(t *testing.T) {
 	if *update {
 		s.measure(t, parametersOf(all.traces[0]))
 	}
-	trace := all.traces[0]
-	got := s.askAll(t, parametersOf(trace))
-	points, _ := s.ask(t, pointsQuery, nil)
-	all.checkWhoAndWhat(t, got)
-	all.checkDrift(t, got, points)
-	all.checkCase(t, got, trace, s.dir+"/bundles", true)
-	all.checkSessions(t, got, all.denied(nil))
+	got := s.check(t, all, all.traces[0], nil, 0)
 	if len(got[7]) != 2 {
 		t.Errorf("7. %d actions were denied and done, want 2", len(got[7]))
 	}
@@ -52,7 +46,20 @@ func TestQueriesOnCorpus(t *testing.T) {
 			t.Errorf("%d. the answer is %v, want none: nothing of this kind was recorded", number, got[number])
 		}
 	}
-	checkCopies(t, got[29], len(all.traces), 0)
+}
+
+// check asks all questions, about one trace where that is asked for, and compares the answers with what
+// all says.
+func (s *site) check(t *testing.T, all *truth, trace *schema.Trace, unsealed []store.SessionKey, copies int) answers {
+	t.Helper()
+	got := s.askAll(t, parametersOf(trace))
+	points, _ := s.ask(t, pointsQuery, nil)
+	all.checkWhoAndWhat(t, got)
+	all.checkDrift(t, got, points)
+	all.checkCase(t, got, trace, s.dir+"/bundles", true)
+	all.checkSessions(t, got, all.denied(unsealed))
+	checkCopies(t, got[29], len(all.traces), copies)
+	return got
 }
 
 // denied returns the sessions with a trace that leads to deny, without those of unsealed.
@@ -98,14 +105,7 @@ func TestQueriesOnSmallFleet(t *testing.T) {
 			s.settings = sqlSettings
 		}
 		trace := all.traces[2]
-		got := s.askAll(t, parametersOf(trace))
-		points, _ := s.ask(t, pointsQuery, nil)
-		all.checkWhoAndWhat(t, got)
-		all.checkDrift(t, got, points)
-		all.checkCase(t, got, trace, s.dir+"/bundles", true)
-		all.checkSessions(t, got, all.denied(unsealed))
-		f.checkRest(t, got, unsealed)
-		checkCopies(t, got[29], len(all.traces), copies)
+		f.checkRest(t, s.check(t, all, trace, unsealed, copies), unsealed)
 		earlier := parametersOf(trace)
 		earlier["at"] = f.began.AddDate(0, 0, -40).Format(time.DateTime)
 		for session, want := range map[string]string{"s-9": "m-1 m-2 m-3", "s-10": "n-1 n-2"} {

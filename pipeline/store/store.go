@@ -20,6 +20,7 @@ import (
 	"embed"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/plumbline/plumbline/pipeline/database"
 )
@@ -101,6 +102,8 @@ func read[T any](ctx context.Context, db *database.DB, what, query string, args 
 var querySQL embed.FS
 
 // The queries of this package, one file of sql each. Values reach them only as bound parameters.
+// Several queries read one kind of row: trace_rows, verdict_rows and session_verdict_rows have its
+// columns, and the queries continue them.
 var (
 	queryAccountedLetters    = mustQuery("accounted_letters")
 	queryAccountedTraces     = mustQuery("accounted_traces")
@@ -126,12 +129,12 @@ var (
 	queryLedgerHeads         = mustQuery("ledger_heads")
 	queryLedgerReached       = mustQuery("ledger_reached")
 	queryListedBundles       = mustQuery("listed_bundles")
-	queryListedPartVerdicts  = mustQuery("listed_part_verdicts")
-	queryListedRecords       = mustQuery("listed_records")
+	queryListedPartVerdicts  = mustQuery("session_verdict_rows", "listed_part_verdicts")
+	queryListedRecords       = mustQuery("trace_rows", "listed_records")
 	queryListedSessions      = mustQuery("listed_sessions")
 	queryListedSizes         = mustQuery("listed_sizes")
 	queryListedTraces        = fmt.Sprintf(mustQuery("listed_traces"), "")
-	queryListedVerdicts      = mustQuery("listed_verdicts")
+	queryListedVerdicts      = mustQuery("verdict_rows", "listed_verdicts")
 	queryListedViolations    = fmt.Sprintf(mustQuery("listed_traces"), mustQuery("listed_violations"))
 	queryLookupDriftPoints   = mustQuery("lookup_drift_points")
 	queryLookupLetters       = mustQuery("lookup_letters")
@@ -142,35 +145,39 @@ var (
 	queryNumberedTraces      = fmt.Sprintf(mustQuery("numbered_traces"), mustQuery("asked_numbers"))
 	queryOpenLetters         = mustQuery("open_letters")
 	queryOperatorLedger      = mustQuery("operator_ledger")
-	queryPartTraces          = mustQuery("part_traces")
-	queryPartVerdicts        = mustQuery("part_verdicts")
+	queryPartTraces          = mustQuery("trace_rows", "part_traces")
+	queryPartVerdicts        = mustQuery("verdict_rows", "part_verdicts")
 	queryPrecedingNumbers    = fmt.Sprintf(mustQuery("preceding_numbers"), mustQuery("asked_numbers"))
 	queryPriorTraces         = mustQuery("prior_traces")
 	queryRecordedSessions    = mustQuery("recorded_sessions")
 	queryRemarks             = mustQuery("remarks")
 	queryRevokedCardTraces   = mustQuery("revoked_card_traces")
 	queryRunning             = mustQuery("running")
-	querySealedVerdicts      = mustQuery("sealed_verdicts")
+	querySealedVerdicts      = mustQuery("session_verdict_rows", "sealed_verdicts")
 	querySessionPlaces       = mustQuery("session_places")
-	querySessionTraces       = mustQuery("session_traces")
-	querySessionVerdicts     = mustQuery("session_verdicts")
+	querySessionTraces       = mustQuery("trace_rows", "session_traces")
+	querySessionVerdicts     = mustQuery("verdict_rows", "session_verdicts")
 	queryStoredDigests       = mustQuery("stored_digests")
 	queryStoredSequences     = mustQuery("stored_sequences")
 	queryTrace               = mustQuery("trace")
 	queryTraceDigests        = mustQuery("trace_digests")
 	queryTraceDriftPoints    = mustQuery("trace_drift_points")
-	queryTraceVerdicts       = mustQuery("trace_verdicts")
+	queryTraceVerdicts       = mustQuery("verdict_rows", "trace_verdicts")
 	queryTracesByDigest      = mustQuery("traces_by_digest")
 	queryUnknownCardTraces   = mustQuery("unknown_card_traces")
 	queryUnsealedTraces      = mustQuery("unsealed_traces")
 )
 
-// mustQuery reads an embedded file. A missing file panics when the program starts, so every test
-// would find it.
-func mustQuery(name string) string {
-	b, err := querySQL.ReadFile("sql/" + name + ".sql")
-	if err != nil {
-		panic("store: " + err.Error())
+// mustQuery reads a query from one or more embedded files. A missing file panics when the program
+// starts, so every test would find it.
+func mustQuery(names ...string) string {
+	var text strings.Builder
+	for _, name := range names {
+		part, err := querySQL.ReadFile("sql/" + name + ".sql")
+		if err != nil {
+			panic("store: " + err.Error())
+		}
+		text.Write(part)
 	}
-	return string(b)
+	return text.String()
 }
