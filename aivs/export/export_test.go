@@ -179,9 +179,9 @@ func TestPythonAloneVerifiesAnExport(t *testing.T) {
 		t.Errorf("a stranger's key: %s", output)
 	}
 	text, err := os.ReadFile(filepath.Join(directory, "index.txt"))
-	for _, want := range []string{"agent \"did:web:shop.example\", from 2026-03-04 00:00:00 UTC (included), to 2026-03-31 00:00:00 UTC (not included)\n", "4 bundles of 3 sessions: 4 intact, 0 not intact. 4 decisions in the intact ones.\n1 bundle outside the range",
-		"every record of the range that is stored there is in a bundle", "outside the range: another part of its session is in it", "decisions from 2026-03-05 00:00:00 UTC to 2026-03-05 00:00:00 UTC, by the agent's clock\n  sealed 2026-03-05T01:00:00Z, by the operator's clock\n",
-		"whose key that is was not checked", "Every session is complete", "session a, part 2 (last: true), recorded verdict PROCEED"} {
+	for _, want := range []string{"agent \"did:web:shop.example\", from 2026-03-04 00:00:00 UTC (included), to 2026-03-31 00:00:00 UTC (not included)\n", "4 bundles of 3 sessions: 4 intact, 0 not intact. 4 decisions in the intact ones, with those of their sessions that are outside the range.\n1 bundle outside the range",
+		"every record of the range that is stored there is in a bundle", "outside the range: another part of its session is in it", "decisions from 2026-03-05 00:00:00 UTC to 2026-03-05 00:00:00 UTC, by the agent's clock\n  sealed 2026-03-05 01:00:00 UTC, by the operator's clock\n",
+		"whose key that is was not checked", "Every session that is here is complete", "session a, part 2 (last: true), recorded verdict PROCEED"} {
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%v: index.txt does not say %q:\n%s", err, want, text)
 		}

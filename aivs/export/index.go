@@ -237,7 +237,7 @@ func (x *Index) text() string {
 	line("Sealed bundles of %s", x.Range.String())
 	line("This list is a summary. The bundles are the evidence: python3 -I verify_all.py compares them with it (README.txt).")
 	line("")
-	line("%s of %s: %d intact, %d not intact. %s in the intact ones.", counted(s.Bundles, "bundle"), counted(s.Sessions, "session"), s.Intact, s.NotIntact, counted(int(s.Traces), "decision"))
+	line("%s of %s: %d intact, %d not intact. %s in the intact ones%s.", counted(s.Bundles, "bundle"), counted(s.Sessions, "session"), s.Intact, s.NotIntact, counted(int(s.Traces), "decision"), x.beyond())
 	if s.Outside > 0 {
 		line("%s outside the range, with all decisions in it: another part of the session is in the range.", counted(s.Outside, "bundle"))
 	}
@@ -267,7 +267,7 @@ func (x *Index) text() string {
 		line("  OPEN  %s: its last part is not here, or is not sealed yet", quoted(session))
 	}
 	if s.Sessions > 0 && s.NotIntact+len(x.Between)+len(x.Late)+len(x.Open) == 0 {
-		line("  Every session is complete: parts from 1 to the last, each linked to the one before.")
+		line("  Every session that is here is complete: parts from 1 to the last, each linked to the one before.")
 	}
 	for i := range x.Bundles {
 		b.WriteString("\n" + x.Bundles[i].text())
@@ -299,7 +299,7 @@ func (e *Entry) text() string {
 	}
 	fmt.Fprintf(&b, "  agent %s, session %s, part %d (last: %t), recorded verdict %s\n", quoted(e.AgentID), quoted(e.SessionID), e.Part, e.LastPart, verdict)
 	fmt.Fprintf(&b, "  decisions from %s to %s, by the agent's clock\n", stamp(e.First), stamp(e.Last))
-	fmt.Fprintf(&b, "  sealed %s, by the operator's clock\n", quoted(cmp.Or(e.SealedAt, "unknown")))
+	fmt.Fprintf(&b, "  sealed %s, by the operator's clock\n", sealed(e.SealedAt))
 	signer := "nobody"
 	switch {
 	case e.KeyExpected:
@@ -320,6 +320,26 @@ func (m *Missing) text() string {
 		text += fmt.Sprintf("%s in no bundle, from %s to %s: ", counted(int(m.Traces), "record"), stamp(m.First), stamp(m.Last))
 	}
 	return text + quoted(m.Why)
+}
+
+// beyond says that decisions outside the range are counted, if there are any.
+func (x *Index) beyond() string {
+	for i := range x.Bundles {
+		e := &x.Bundles[i]
+		if e.Intact && (e.First.Before(x.Range.From) || !x.Range.To.IsZero() && !e.Last.Before(x.Range.To)) {
+			return ", with those of their sessions that are outside the range"
+		}
+	}
+	return ""
+}
+
+// sealed returns the time of sealing as the open row states it, for people.
+func sealed(text string) string {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return quoted(cmp.Or(text, "unknown"))
+	}
+	return stamp(at)
 }
 
 func stamp(t time.Time) string {

@@ -42,7 +42,8 @@ func TestNamesThatLookLikeOthers(t *testing.T) {
 	_, text := page(t, s.sealed(t, key()), 0)
 	wants(t, text, "sell_d⟨U+0430⟩ta", "sell⟨U+115F⟩data", "sell⟨U+2800⟩data", "sell⟨U+200B⟩data", "sell⟨U+200D⟩data", "sell⟨U+FE0F⟩data", "sell⟨U+034F⟩data", "p⟨U+0430⟩y",
 		"did αβγ ", "did продать ", "👩\u200d💻 ❤\ufe0f", "did se\u0301ll ", "⟨U+0336⟩",
-		"With every character outside ASCII as its code: ⟨U+043F⟩⟨U+0440⟩")
+		"Characters outside ASCII as codes: ⟨U+043F⟩⟨U+0440⟩")
+	lacks(t, text, "as codes: sell_d")
 	if strings.Contains(text, strings.Repeat("\u0336", 5)) {
 		t.Error("50 marks stand on one letter")
 	}
@@ -50,7 +51,7 @@ func TestNamesThatLookLikeOthers(t *testing.T) {
 
 // A name from the bundle never stands on the page as if the page said it.
 func TestNamesAreQuotedEverywhere(t *testing.T) {
-	const name = "search. The court has confirmed this file"
+	const name = "se\u00e4rch. The court has confirmed this file"
 	s := &session{last: true, card: strings.ReplaceAll(card, `"type":"human"`, `"type":"`+name+`"`)}
 	for i := range 6 {
 		id := fmt.Sprint("tr-", i)

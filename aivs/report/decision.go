@@ -177,7 +177,7 @@ type entry struct {
 	Time         string
 	Does         string // "The agent did", …
 	Name         string
-	Spelt        string // a note on the name's spelling
+	Spelt        string // the name with codes; empty if it is shown like this
 	CardID       string // only if the bundle has several cards
 	Category     string
 	Target       string
@@ -213,6 +213,7 @@ type gap struct {
 type fact struct {
 	Name, Value string
 	Quote       bool
+	Spelt       string // the value with codes; empty if it is shown like this
 	Note        string
 	Counts      []tallied // instead of a value
 }

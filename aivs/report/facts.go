@@ -94,7 +94,7 @@ func principal(p *schema.Principal) fact {
 func (p *Page) who(cards []cardView) (facts []fact) {
 	r := p.Report
 	named := func(name, value string) {
-		facts = append(facts, fact{Name: name, Value: short(value), Quote: true, Note: spelt(value)})
+		facts = append(facts, fact{Name: name, Value: short(value), Quote: true, Spelt: spelt(value)})
 	}
 	if r.Opening != nil {
 		named("Agent", r.Opening.AgentID)
@@ -149,7 +149,7 @@ func (p *Page) when(all []decision) (facts []fact) {
 		facts = append(facts, fact{Name: "Made, as the file says", Value: instant(r.ExportedAt), Note: "The signature does not cover this: anyone can have changed it."})
 	}
 	for _, a := range r.Anchors {
-		facts = append(facts, quoted("Confirmed by "+short(a.File), short(a.Says)))
+		facts = append(facts, fact{Name: "Confirmed by the file", Value: short(a.File), Quote: true, Note: short(a.Says)})
 	}
 	if len(r.Anchors) == 0 {
 		facts = append(facts, fact{Name: "Confirmed by a time stamp or a transparency log", Value: "no: none was checked"})

@@ -58,7 +58,7 @@ func (p *Page) claims() (all []claim) {
 		add("This part continues the bundle with the SHA-256 "+r.PreviousBundleHash+". Whether that one is intact is for its own check to say.", filesCheck, secondCheck)
 	}
 	for _, a := range r.Anchors {
-		all = append(all, claim{"Whoever holds the key of this time stamp or log confirms this file: " + short(a.Says) + ". Whether that is somebody other than the operator, this check does not show.", []string{short(a.File)}})
+		all = append(all, claim{"Whoever holds the key of this time stamp or log confirms this file: " + short(a.Says) + ". Whether that is somebody other than the operator, this check does not show.", []string{fmt.Sprintf("the file %q", short(a.File))}})
 	}
 	return all
 }

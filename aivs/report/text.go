@@ -103,26 +103,24 @@ func unmixed(name string) string {
 	return b.String()
 }
 
-// spelt returns a note on how a name is spelt, "" for one in ASCII.
+// spelt returns a name with every character outside ASCII as its code, "" if it is shown like this
+// anyway.
 func spelt(name string) string {
 	var b strings.Builder
-	others := 0
 	for i, r := range []rune(strings.ToValidUTF8(name, "\ufffd")) {
 		if i == shortText {
-			b.WriteString(" …")
 			break
 		}
 		if r >= ' ' && r <= '~' {
 			b.WriteRune(r)
 		} else {
-			others++
 			b.WriteString(code(r))
 		}
 	}
-	if others == 0 {
+	if strings.HasPrefix(short(name), b.String()) {
 		return ""
 	}
-	return "With every character outside ASCII as its code: " + b.String()
+	return b.String()
 }
 
 // shorts returns a list of texts, with a last entry that counts those left out.
