@@ -4,7 +4,8 @@
 
 -- Each violation, finding and session finding, with the action that it is about. The digest of a trace
 -- determines its action, so the join reads copies without FINAL. It is a right join because only the
--- verdicts' side is small enough for memory. A session finding names a trace by its id; if the id has
+-- verdicts' side is small enough for memory: without its WHERE it would hold the columns of all verdicts.
+-- A session finding names a trace by its id; if the id has
 -- several contents, the first is shown.
 CREATE OR REPLACE VIEW problems AS
 SELECT
@@ -34,6 +35,7 @@ FROM
         ARRAY JOIN arrayConcat(
             arrayMap((t, s, d, f) -> ('violation', t, s, d, f), violation_types, violation_severities, violation_descriptions, violation_fields),
             arrayMap((t, s, d, f) -> ('finding', t, s, d, f), finding_types, finding_severities, finding_descriptions, finding_fields)) AS item
+        WHERE notEmpty(violation_types) OR notEmpty(finding_types)
     ) AS v ON t.event_hour = v.event_hour AND t.event_time = v.time AND t.digest = v.trace_digest
     UNION ALL
     SELECT
@@ -146,7 +148,7 @@ SELECT
     s.tenant AS tenant, s.agent_id AS agent_id, s.session_id AS session_id,
     s.begin AS begin, s.end AS end, begin AS first_event, end AS last_event, s.traces AS traces, s.ended AS ended, s.cost_cents AS cost_cents,
     CAST(multiIf(h.status = 'held', 'held', s.bundles > 0 AND unsealed_traces = 0, 'sealed', 'open'), 'Enum8(\'open\' = 1, \'held\' = 2, \'sealed\' = 3)') AS state, if(state = 'held', h.reason, '') AS held_reason,
-    greatest(toInt64(s.traces) - toInt64(s.sealed_traces), arrayCount(number -> number > s.reached, s.numbers)) AS unsealed_traces, s.sealed_traces AS sealed_traces,
+    greatest(toInt64(s.traces) - toInt64(s.sealed_traces), toInt64(s.later)) AS unsealed_traces, s.sealed_traces AS sealed_traces,
     s.bundles AS bundles, s.last_bundle AS last_bundle, if(s.bundles = 0, NULL, toNullable(s.sealed_at)) AS sealed_at,
     CAST(f.verdict, 'Enum8(\'\' = 0, \'proceed\' = 1, \'review\' = 2, \'deny\' = 3)') AS verdict,
     v.violations + v.findings + f.findings AS problems, v.critical + f.critical AS critical, v.high + f.high AS high,
@@ -156,21 +158,23 @@ FROM
 (
     SELECT tenant, agent_id, session_id, min(first) AS begin, max(last) AS end, sum(stored) AS traces, max(marked) AS ended, sum(cost) AS cost_cents,
            sum(sealed) AS sealed_traces, sum(files) AS bundles, argMax(file, at) AS last_bundle, max(at) AS sealed_at,
-           groupArrayArray(received) AS numbers, max(through) AS reached
+           sum(above) AS later
     FROM
     (
         SELECT tenant, agent_id, session_id, min(event_time) AS first, max(event_time) AS last, count() AS stored, max(session_end) AS marked, sum(cost_cents) AS cost,
                toUInt64(0) AS sealed, toUInt64(0) AS files, '' AS file, toDateTime64(0, 9, 'UTC') AS at,
-               groupArray(stream_sequence) AS received, toUInt64(0) AS through
+               countIf(stream_sequence > reached) AS above
         FROM traces FINAL
+        LEFT JOIN (SELECT tenant, agent_id, session_id, max(last_sequence) AS reached FROM bundles GROUP BY tenant, agent_id, session_id) AS b
+            USING (tenant, agent_id, session_id)
         GROUP BY tenant, agent_id, session_id
         UNION ALL
         SELECT tenant, agent_id, session_id, min(first_event), max(last_event), 0, false, 0,
-               sum(trace_count), count(), argMax(path, part), max(exported_at), [], max(last_sequence)
+               sum(trace_count), count(), argMax(path, part), max(exported_at), 0
         FROM bundles FINAL
         GROUP BY tenant, agent_id, session_id
         UNION ALL
-        SELECT tenant, agent_id, session_id, first_event, last_event, 0, ended, 0, 0, 0, '', toDateTime64(0, 9, 'UTC'), [], 0
+        SELECT tenant, agent_id, session_id, first_event, last_event, 0, ended, 0, 0, 0, '', toDateTime64(0, 9, 'UTC'), 0
         FROM sessions FINAL
         WHERE status = 'held'
     )
