@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -32,13 +33,17 @@ func (l *lines) Write(line []byte) (int, error) {
 	return l.text.Write(line)
 }
 
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // await returns when the log contains a word so many times.
 func (l *lines) await(t *testing.T, word string, times int) {
 	t.Helper()
 	for {
-		l.mu.Lock()
-		text := l.text.String()
-		l.mu.Unlock()
+		text := l.String()
 		if strings.Count(text, word) >= times {
 			return
 		}
@@ -107,4 +112,36 @@ func TestUsedPortIsReported(t *testing.T) {
 		t.Errorf("the broker runs: %v", err)
 	}
 	connect(t, b)
+}
+
+// If another process has taken the port of the last start, the broker takes another one, and the warning names
+// both. Without that, the next start on the same port says nothing.
+func TestChangedPortIsReported(t *testing.T) {
+	dir, log := t.TempDir(), &lines{written: make(chan struct{}, 1)}
+	cfg := broker.Config{DataDir: dir, Logger: slog.New(slog.NewTextHandler(log, nil))}
+	once := func() string {
+		b, err := broker.Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := url.Parse(b.URL())
+		if err = errors.Join(err, b.Stop(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		return at.Port()
+	}
+	first := once()
+	stranger, err := net.Listen("tcp4", "127.0.0.1:"+first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	second := once()
+	if third := once(); first == second || second != third {
+		t.Errorf("the ports are %s, %s with a stranger on the first, and then %s", first, second, third)
+	}
+	warning := "the broker's port has changed"
+	if text := log.String(); strings.Count(text, warning) != 1 || !strings.Contains(text, "old="+first+" new="+second) {
+		t.Errorf("want one warning with %s and %s in\n%s", first, second, text)
+	}
 }
