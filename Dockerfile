@@ -4,7 +4,9 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -o /out/ ./cmd/...
+# The image has no clone to take it from: docker build --build-arg VERSION=$(git describe --always)
+ARG VERSION=
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-X github.com/plumbline/plumbline/pipeline/service.version=$VERSION" -o /out/ ./cmd/...
 
 FROM debian:bookworm-slim
 # Everything runs as this user, and owns only the directory of its volume.

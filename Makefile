@@ -157,6 +157,12 @@ MUTATED ?= ./aap ./aap/coherence ./aap/condition ./aap/drift ./aap/session ./aap
 mutation:
 	$(GO) run ./integration/mutation -explained integration/mutation/explained.txt $(MUTATED)
 
-# The services and the tool, as static as the platform allows, in bin/.
+# The services and the tool, as static as the platform allows, in bin/. In a clone Go records the
+# version and the commit; elsewhere, VERSION says which version this is.
+VERSION ?=
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X github.com/plumbline/plumbline/pipeline/service.version=$(VERSION)' -o bin/ ./cmd/...
+
+# The manual pages, in bin/man1: install -Dm 0644 -t /usr/local/share/man/man1 bin/man1/*
+man: build
+	bin/plumbline man bin/man1

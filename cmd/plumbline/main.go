@@ -253,5 +253,5 @@ func (c *versionCommand) Run(con *console) error {
 }
 
 func versionLine() string {
-	return fmt.Sprintf("plumbline %s, judging by %s, %s", service.VersionAndCommit(), aap.EngineVersion, runtime.Version())
+	return fmt.Sprintf("plumbline %s, judging by %s, %s", service.VersionText(), aap.EngineVersion, runtime.Version())
 }

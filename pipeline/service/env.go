@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -74,37 +73,6 @@ func Group(ctx context.Context, actors ...func(context.Context) error) error {
 		group.Go(func() error { return actor(ctx) })
 	}
 	return group.Wait()
-}
-
-// BuildVersion returns the version of the running binary as the Go command recorded it: that of
-// the module, or one derived from the revision it was built from.
-func BuildVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}
-
-// VersionAndCommit returns BuildVersion and the commit that the binary was built from, if it was built
-// in a clone.
-func VersionAndCommit() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return BuildVersion()
-	}
-	commit, modified := "", ""
-	for _, setting := range info.Settings {
-		switch {
-		case setting.Key == "vcs.revision":
-			commit = setting.Value
-		case setting.Key == "vcs.modified" && setting.Value == "true":
-			modified = ", modified"
-		}
-	}
-	if commit == "" {
-		return BuildVersion()
-	}
-	return fmt.Sprintf("%s (commit %s%s)", BuildVersion(), commit, modified)
 }
 
 // Consumer is one reader of a stream, as the backlog gauge needs it.

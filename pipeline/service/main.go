@@ -29,7 +29,7 @@ const (
 // other error ExitFailed.
 func Main(cmd config.Command, cfg config.Config, serve func(context.Context, *Env) error) int {
 	shown := cmd
-	shown.Version = cmd.Name + " " + VersionAndCommit()
+	shown.Version = cmd.Name + " " + VersionText()
 	err := config.Load(shown, cfg, os.Args[1:], os.Stdout)
 	if errors.Is(err, config.ErrDone) {
 		return ExitGood
