@@ -23,7 +23,7 @@ type upCommand struct {
 	Config      string `type:"path" placeholder:"FILE" help:"YAML file with settings: keys at the top, or in the section of a service (exporter: {seal_idle: 1h})."`
 	PrintConfig bool   `help:"Print the effective settings with the origin of each, secrets hidden, and exit."`
 
-	Data                string        `default:"./plumbline-data" placeholder:"DIR" help:"Directory for all data (${default})."`
+	Data                string        `aliases:"data-dir" default:"./plumbline-data" placeholder:"DIR" help:"Directory for all data (${default})."`
 	Listen              string        `default:"127.0.0.1:8080" help:"Address for publishers; port 0: any free port."`
 	TokenFile           string        `type:"path" help:"File of hashed tokens (plumbline token new). Default: tokens.jsonl in the data directory, if it exists; required unless the address is loopback."`
 	TLSCertFile         string        `name:"tls-cert-file" type:"path" help:"Certificate (PEM), to serve publishers over HTTPS with TLS 1.3. The handshake requires it unless the address is loopback."`

@@ -152,7 +152,7 @@ func (n *NATS) validate(faults *Faults) {
 			logins++
 		}
 	}
-	faults.Check(logins <= 1, "nats_credentials_file", "give only one of credentials_file, nkey_seed_file, user and token")
+	faults.Check(logins <= 1, "nats_credentials_file", "give only one of nats_credentials_file, nats_nkey_seed_file, nats_user and nats_token")
 	inbox := subject.CheckInboxPrefix(n.InboxPrefix)
 	faults.Check(inbox == nil, "nats_inbox_prefix", "%v", inbox)
 	paired := (n.CertFile == "") == (n.KeyFile == "")

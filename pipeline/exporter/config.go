@@ -19,7 +19,7 @@ type Config struct {
 	ClickHouse    config.ClickHouse `embed:"" prefix:"clickhouse-"`
 	Cards         config.Cards      `embed:"" prefix:"card-"`
 
-	DataDir      string        `help:"Data directory of the exporter." type:"path"`
+	DataDir      string        `name:"data" aliases:"data-dir" help:"Data directory of the exporter." type:"path"`
 	BundleDir    string        `help:"Directory of the sealed bundles, with a folder for each agent. Empty: bundles/ in the data directory." type:"path"`
 	KeyFile      string        `help:"Signing key: exactly 32 raw bytes, mode 0600; created if it is missing. Empty: keys/session.key in the data directory." type:"path"`
 	Every        time.Duration `help:"How often sessions that are due are sealed."`
@@ -66,7 +66,7 @@ func Default() Config {
 func (c *Config) Validate() []config.Fault {
 	faults := append(config.Faults(c.Common.Validate()), c.ClickHouse.Validate()...)
 	faults = append(faults, c.Cards.Validate()...)
-	faults.Check(c.DataDir != "", "data_dir", "is empty")
+	faults.Check(c.DataDir != "", "data", "is empty")
 	faults.Check(c.Every > 0, "every", "%s: want more than 0", c.Every)
 	faults.Check(c.Idle > 0, "seal_idle", "%s: want more than 0", c.Idle)
 	faults = append(faults, ScheduleFaults("seal_schedule", c.Schedule)...)

@@ -75,7 +75,7 @@ func (c *Config) Validate() []config.Fault {
 func (c *Config) validateEndpoint(faults *config.Faults) {
 	u, err := url.Parse(c.Endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "" {
-		faults.Check(false, "s3_endpoint", "want https://host or https://host:port without a path: set bucket and prefix separately")
+		faults.Check(false, "s3_endpoint", "want https://host or https://host:port without a path: set s3_bucket and s3_prefix separately")
 		return
 	}
 	faults.Check(u.User == nil, "s3_endpoint", "contains credentials: set s3_credentials_file instead")
