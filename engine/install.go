@@ -30,6 +30,7 @@ var (
 type release struct {
 	version string
 	npmName string
+	packed  int64 // size of the download, to the megabyte
 	size    int64
 	sha256  string
 }
@@ -38,6 +39,7 @@ var pinned = map[string]release{
 	"linux/amd64": {
 		version: "26.7.3-stable.1",
 		npmName: "@chdb/lib-linux-x64-gnu",
+		packed:  178_000_000,
 		size:    566330096,
 		sha256:  "36ad4e999882821ef13cf2d0f52c93f48e6ee1b4498b35a201c23ce4b8d15bf5",
 	},
@@ -104,8 +106,11 @@ func (r release) fetch(ctx context.Context, npm string, opts Options, path strin
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(stage)) }()
-	opts.Progress(fmt.Sprintf("fetching the ClickHouse library %s (178 MB, once)", r.version))
-	if err := runNPM(ctx, npm, stage); err != nil {
+	opts.Progress(fmt.Sprintf("fetching the ClickHouse library %s (%d MB, once)", r.version, r.packed/1_000_000))
+	end := opts.Fetching(r.packed, func() int64 { return largestIn(npmCache(stage)) })
+	err = runNPM(ctx, npm, stage)
+	end()
+	if err != nil {
 		return err
 	}
 	library := filepath.Join(stage, "node_modules", filepath.FromSlash(r.npmName), libraryName)
@@ -131,12 +136,30 @@ func runNPM(ctx context.Context, npm, dir string) error {
 		}
 	}
 	cmd := exec.CommandContext(ctx, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund",
-		"--cache", filepath.Join(dir, "npm-cache"))
+		"--cache", npmCache(dir))
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("npm ci: %w\n%s", err, out)
 	}
 	return nil
+}
+
+// npmCache returns where npm writes what it downloads, as it comes.
+func npmCache(stage string) string { return filepath.Join(stage, "npm-cache") }
+
+// largestIn returns the size of the largest file below a directory: that of the one download, which npm writes
+// twice at the same time. It ignores what it cannot read: npm moves and removes files meanwhile.
+func largestIn(dir string) (size int64) {
+	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
+			size = max(size, info.Size())
+		}
+		return nil
+	})
+	return size
 }
 
 func (r release) verify(path string) error {

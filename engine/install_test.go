@@ -80,6 +80,44 @@ func TestFailedInstallationLeavesNothing(t *testing.T) {
 	}
 }
 
+// The bytes of the download are measured while npm runs, which writes two copies; and the end is told, also of a
+// download that fails.
+func TestDownloadIsMeasured(t *testing.T) {
+	pinnedLibrary(t)
+	enough := filepath.Join(t.TempDir(), "enough")
+	opts := fakeNPM(t, fmt.Sprintf(`while [ "$1" != --cache ]; do shift; done
+mkdir -p "$2/tmp" && head -c 3000000 /dev/zero > "$2/tmp/a" && head -c 2900000 /dev/zero > "$2/tmp/b" && echo > "$2/index"
+while [ ! -e %s ]; do sleep 0.01; done; exit 1`, enough))
+	var size int64
+	var measured errgroup.Group
+	ended := make(chan struct{})
+	opts.Fetching = func(of int64, fetched func() int64) func() {
+		size = of
+		measured.Go(func() error {
+			for fetched() != 3_000_000 {
+				select {
+				case <-ended:
+					return fmt.Errorf("%d bytes were measured last", fetched())
+				default:
+				}
+			}
+			return os.WriteFile(enough, nil, 0o600)
+		})
+		return func() { close(ended) }
+	}
+	if _, err := engine.Install(t.Context(), opts); err == nil {
+		t.Error("a failed download was installed")
+	}
+	select {
+	case <-ended:
+	default:
+		t.Error("the end was not told")
+	}
+	if err := measured.Wait(); err != nil || size != 178_000_000 {
+		t.Errorf("size %d, %v", size, err)
+	}
+}
+
 // assertCacheHolds counts the libraries and requires that there is no staging directory.
 func assertCacheHolds(t *testing.T, cache string, want int) {
 	t.Helper()

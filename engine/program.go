@@ -38,11 +38,17 @@ type Options struct {
 	CacheDir string
 	// Progress is called with a short message before a slow step. Nil logs it.
 	Progress func(message string)
+	// Fetching, if it is not nil, is called when the download of size bytes begins. fetched measures how
+	// many bytes have come; end is called when no more will come.
+	Fetching func(size int64, fetched func() int64) (end func())
 }
 
 func (o *Options) complete() error {
 	if o.Progress == nil {
 		o.Progress = func(message string) { slog.Info("installing the engine", "step", message) }
+	}
+	if o.Fetching == nil {
+		o.Fetching = func(int64, func() int64) func() { return func() {} }
 	}
 	if o.CacheDir != "" {
 		return nil

@@ -72,7 +72,10 @@ type Config struct {
 	Version      string        // of the program, for metrics; "dev"
 	Log          *slog.Logger  // slog.Default()
 	Progress     func(string)  // called with a short message before each slow step; optional
-	Faults       []string      // faults that the reader of the settings found earlier; reported with the others
+
+	Fetching func(size int64, fetched func() int64) (end func()) // shows the download of the engine (engine.Options); optional
+
+	Faults []string // faults that the reader of the settings found earlier; reported with the others
 }
 
 // Ports are the ports of the embedded servers on 127.0.0.1. 0 is the port of the last start in the

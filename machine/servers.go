@@ -53,7 +53,7 @@ func (s *servers) startDatabase(ctx context.Context, cfg *Config) (err error) {
 			MemoryBytes: cfg.MemoryBytes,
 			NativePort:  cfg.Ports.ClickHousePort,
 			HTTPPort:    cfg.Ports.ClickHouseHTTPPort,
-			Options:     engine.Options{Progress: cfg.Progress},
+			Options:     engine.Options{Progress: cfg.Progress, Fetching: cfg.Fetching},
 			Logger:      cfg.Log,
 		})
 		if err != nil {

@@ -109,14 +109,14 @@ func (c *bundleVerifyCommand) Run(ctx context.Context, con *console) error {
 		if report.Intact {
 			good = append(good, aivs.Located{Path: path, Report: report})
 		}
-		if err := c.show(con.out, &verified{path, report}, len(paths) == 1); err != nil {
+		if err := c.show(verdictWriter{con.out}, &verified{path, report}, len(paths) == 1); err != nil {
 			return err
 		}
 	}
 	if searched {
 		collection := aivs.CheckCollection(good)
 		between = len(collection.Faults)
-		if err := c.showCollection(con.out, collection); err != nil {
+		if err := c.showCollection(verdictWriter{con.out}, collection); err != nil {
 			return err
 		}
 	}

@@ -61,7 +61,7 @@ func (c *bundleExportCommand) Run(ctx context.Context, con *console) error {
 		return err
 	}
 	s := index.Summary
-	out := lineWriter{w: con.out}
+	out := lineWriter{w: verdictWriter{con.out}}
 	out.printf("%s: %d bundles of %d sessions, %d intact, %d not, %d faults between bundles, %d missing\n",
 		printable(c.Out), s.Bundles, s.Sessions, s.Intact, s.NotIntact, len(index.Between), s.Missing)
 	for _, m := range index.Missing {

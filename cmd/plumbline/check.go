@@ -48,7 +48,7 @@ func (c *checkCommand) Run(ctx context.Context, con *console) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, site.Client.Close(), site.Store.Close()) }()
-	r := &checkReport{out: con.out, asJSON: c.JSON, limit: c.Limit, digest: sha256.New(), summary: checkSummary{Unknown: []string{}}}
+	r := &checkReport{out: verdictWriter{con.out}, asJSON: c.JSON, limit: c.Limit, digest: sha256.New(), summary: checkSummary{Unknown: []string{}}}
 	if err := r.checkSettings(ctx, site); err != nil {
 		return err
 	}

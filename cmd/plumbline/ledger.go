@@ -42,7 +42,7 @@ func (c *ledgerVerifyCommand) Run(ctx context.Context, con *console) error {
 		if err != nil && !errors.As(err, &fault) {
 			return err
 		}
-		if err := c.show(con.out, path, summary, before, fault); err != nil {
+		if err := c.show(verdictWriter{con.out}, path, summary, before, fault); err != nil {
 			return err
 		}
 		if fault != nil {

@@ -55,7 +55,7 @@ func (c *logVerifyCommand) Run(ctx context.Context, con *console) error {
 			return fmt.Errorf("save the checkpoint: %w", err)
 		}
 	}
-	return found(c.show(con.out, v), v.Verified)
+	return found(c.show(verdictWriter{con.out}, v), v.Verified)
 }
 
 // readKept reads checkpoints. The log must have signed them.

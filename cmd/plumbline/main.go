@@ -88,7 +88,7 @@ func (con *console) logger() *slog.Logger {
 func (con *console) machine() machine.Config {
 	return machine.Config{
 		Version: service.BuildVersion(), Log: con.logger(),
-		Progress: func(message string) { fmt.Fprintln(con.errs, message) },
+		Progress: func(message string) { fmt.Fprintln(con.errs, message) }, Fetching: con.fetching,
 	}
 }
 
@@ -144,7 +144,7 @@ func execute(args []string) int {
 		err = config.Usage(append(faults, err.Error()))
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "plumbline: %s\nTry: plumbline --help\n", errorText(err))
+		fmt.Fprintf(os.Stderr, "%s %s\nTry: plumbline --help\n", inColor(os.Stderr, red, "plumbline:"), errorText(err))
 		return exitUsage
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -156,7 +156,7 @@ func execute(args []string) int {
 		err = command.Run(con)
 	}
 	if _, ran := errors.AsType[exited](err); err != nil && !ran && !errors.Is(err, errFoundBad) {
-		fmt.Fprintf(os.Stderr, "plumbline: %s\n", errorText(err))
+		fmt.Fprintf(os.Stderr, "%s %s\n", inColor(os.Stderr, red, "plumbline:"), errorText(err))
 	}
 	return exitCode(err)
 }

@@ -123,7 +123,7 @@ func (c *microVerifyCommand) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return err
 	}
-	return found(c.show(con.out, result), result.Result == micro.Pass)
+	return found(c.show(verdictWriter{con.out}, result), result.Result == micro.Pass)
 }
 
 // judgeMicro verifies a proof with the pinned keys or, given a key list, with the keys on it

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/big"
-	"os"
 	"reflect"
 	"strconv"
 	"strings"
@@ -15,9 +14,6 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"golang.org/x/term"
-	"golang.org/x/time/rate"
 
 	"github.com/plumbline/plumbline/schema"
 )
@@ -179,53 +175,4 @@ func errorText(err error) string {
 		lines[i] = printable(lines[i])
 	}
 	return strings.Join(lines, "\n")
-}
-
-// progress shows the progress if the output is a terminal.
-type progress struct {
-	to    *os.File // nil: no terminal
-	done  string   // what is done with each line
-	began time.Time
-	shown bool
-	often rate.Sometimes
-}
-
-func newProgress(to *os.File, done string) *progress {
-	p := &progress{done: done, began: time.Now(), often: rate.Sometimes{Interval: 200 * time.Millisecond}}
-	if isTerminal(to) {
-		p.to = to
-	}
-	return p
-}
-
-// isTerminal reports whether a reader or writer is a terminal.
-func isTerminal(of any) bool {
-	file, is := of.(*os.File)
-	if !is {
-		return false
-	}
-	conn, err := file.SyscallConn()
-	if err != nil {
-		return false
-	}
-	is = false
-	err = conn.Control(func(handle uintptr) { is = term.IsTerminal(int(handle)) })
-	return is && err == nil
-}
-
-func (p *progress) show(n int) {
-	if p.to == nil {
-		return
-	}
-	p.often.Do(func() {
-		p.shown = true
-		fmt.Fprintf(p.to, "\r\x1b[K%d %s, %.0f/s", n, p.done, float64(n)/time.Since(p.began).Seconds())
-	})
-}
-
-// clear erases the line for other output.
-func (p *progress) clear() {
-	if p.shown {
-		fmt.Fprint(p.to, "\r\x1b[K")
-	}
 }

@@ -51,6 +51,17 @@ func openTerminal(t *testing.T, command *exec.Cmd) *terminal {
 	return &terminal{t: t, master: master}
 }
 
+// program returns a path below which this test's binary is the command plumbline (TestMain).
+func program(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "plumbline")
+	self, err := os.Executable()
+	if err = errors.Join(err, os.Symlink(self, path)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // expect waits until the process has shown a text.
 func (x *terminal) expect(text string) {
 	x.t.Helper()
@@ -72,6 +83,12 @@ func (x *terminal) expect(text string) {
 func (x *terminal) types(text string) {
 	x.t.Helper()
 	x.expect("> ")
+	x.writes(text)
+}
+
+// writes types a text.
+func (x *terminal) writes(text string) {
+	x.t.Helper()
 	if _, err := x.master.WriteString(text); err != nil {
 		x.t.Fatal(err)
 	}
@@ -84,15 +101,8 @@ func TestPrompt(t *testing.T) {
 	if err := database.Migrate(t.Context(), e.AdminDSN()); err != nil {
 		t.Fatal(err)
 	}
-	program, state := filepath.Join(t.TempDir(), "plumbline"), t.TempDir()
-	self, err := os.Executable()
-	if err == nil {
-		err = os.Symlink(self, program) // by this name it is the command: TestMain
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := exec.Command(program, "sql", "--clickhouse-http", "http://"+e.HTTPAddr())
+	state := t.TempDir()
+	command := exec.Command(program(t), "sql", "--clickhouse-http", "http://"+e.HTTPAddr())
 	command.Env = append(os.Environ(), "XDG_STATE_HOME="+state, "TERM=xterm", "PLUMBLINE_CLICKHOUSE_DSN="+e.ReaderDSN())
 	x := openTerminal(t, command)
 
@@ -129,9 +139,7 @@ func TestPrompt(t *testing.T) {
 			return
 		}
 	}
-	if _, err := x.master.WriteString("\x03"); err != nil {
-		t.Fatal(err)
-	}
+	x.writes("\x03")
 	x.expect("stopped")
 	if running() != 0 {
 		t.Error("the query still runs on the server")

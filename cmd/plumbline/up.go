@@ -137,7 +137,7 @@ func (c *upCommand) config(con *console) machine.Config {
 		DriftMode: c.DriftMode, Thresholds: &c.Thresholds, Connections: &c.Connections,
 		SealIdle: c.SealIdle, SealSchedule: c.SealSchedule, Redact: c.Redact, MemoryBytes: c.Memory << 20, DrainBudget: c.DrainBudget,
 		Version: service.BuildVersion(), Log: log,
-		Progress: func(message string) { fmt.Fprintln(con.errs, message) },
+		Progress: func(message string) { fmt.Fprintln(con.errs, message) }, Fetching: con.fetching,
 	}
 }
 
