@@ -17,6 +17,10 @@ func main() {
 		Name:    "exporter",
 		Summary: "Seal sessions into signed AIVS bundles.",
 		Version: service.BuildVersion(),
+		Examples: []string{
+			"exporter --data /var/lib/plumbline --seal-idle 1h --seal-schedule '0 3 * * *'",
+			"exporter --config plumbline.yaml --print-config",
+		},
 	}
 	os.Exit(service.Main(cmd, &cfg, func(ctx context.Context, env *service.Env) error {
 		return exporter.Serve(ctx, &cfg, env)

@@ -36,6 +36,10 @@ func main() {
 		Name:    "ingest",
 		Summary: "Take traces, Alignment Cards and the ends of sessions over HTTP.",
 		Version: service.BuildVersion(),
+		Examples: []string{
+			"ingest --nats-url nats://nats.example:4222 --nats-credentials-file ingest.creds --listen 0.0.0.0:8080 --token-file tokens.jsonl",
+			"ingest --config plumbline.yaml --print-config",
+		},
 	}
 	os.Exit(service.Main(cmd, &cfg, func(ctx context.Context, env *service.Env) (err error) {
 		reader, err := reading.Open(ctx, cfg.Reading, cfg.Tenant, env.Log)

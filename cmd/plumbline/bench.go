@@ -16,6 +16,14 @@ type benchCommand struct {
 	JSON       bool   `help:"Print one JSON object."`
 }
 
+// Help returns the examples.
+func (*benchCommand) Help() string {
+	return examples(
+		"plumbline bench",
+		"plumbline bench --traces 20000 --rounds 1 --json",
+	)
+}
+
 // Run measures and prints the figures.
 func (c *benchCommand) Run(ctx context.Context, con *console) (err error) {
 	if c.Traces < 1 || c.Rounds < 1 {

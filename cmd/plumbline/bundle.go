@@ -40,6 +40,14 @@ type bundleVerifyCommand struct {
 	trustFlags
 }
 
+// Help returns the examples.
+func (*bundleVerifyCommand) Help() string {
+	return examples(
+		"plumbline bundle verify aivs_proof_s-1.tar.gz --key operator.pub",
+		"plumbline bundle verify plumbline-data/bundles --key operator.pub --keyring keys.jsonl",
+	)
+}
+
 // trustFlags name whose signatures and whose evidence about bundles are trusted.
 type trustFlags struct {
 	Key     []string `sep:"none" placeholder:"HEX|FILE" help:"Public key that must have signed, as hexadecimal digits or a file. If it is repeated, one of the keys must have signed."`

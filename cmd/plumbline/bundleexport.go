@@ -27,6 +27,11 @@ type bundleExportCommand struct {
 	trustFlags
 }
 
+// Help returns the examples.
+func (*bundleExportCommand) Help() string {
+	return examples("plumbline bundle export --agent did:web:buyer.example --from 2026-10-01 --to 2026-11-01 -o october.tar")
+}
+
 // Run verifies the bundles of the range, and writes them into one archive.
 func (c *bundleExportCommand) Run(ctx context.Context, con *console) error {
 	interval, err := c.interval(&c.rangeFlags)

@@ -22,6 +22,14 @@ type bundleListCommand struct {
 	JSON        bool `help:"Print one JSON object for each bundle."`
 }
 
+// Help returns the examples.
+func (*bundleListCommand) Help() string {
+	return examples(
+		"plumbline bundle ls",
+		"plumbline bundle ls --agent did:web:buyer.example --from 2026-10-01 --json",
+	)
+}
+
 // Run lists the bundles. For a directory it verifies each of them.
 func (c *bundleListCommand) Run(ctx context.Context, con *console) error {
 	interval, err := c.interval(&c.rangeFlags)
@@ -68,6 +76,14 @@ type bundleGetCommand struct {
 	ID          string `arg:"" name:"session|id" help:"The session's id, or the beginning of the bundle's SHA-256 (8 digits or more)."`
 	Part        int64  `placeholder:"N" help:"Which part of the session, if it has several."`
 	Out         string `short:"o" placeholder:"FILE" help:"File to write. Default: the bundle's own name, in the current directory."`
+}
+
+// Help returns the examples.
+func (*bundleGetCommand) Help() string {
+	return examples(
+		"plumbline bundle get session-1",
+		"plumbline bundle get 3f2a91c07b --out bundle.tar.gz",
+	)
 }
 
 // Run copies a bundle. It overwrites nothing.

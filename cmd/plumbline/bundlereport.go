@@ -18,6 +18,11 @@ type bundleReportCommand struct {
 	trustFlags
 }
 
+// Help returns the examples.
+func (*bundleReportCommand) Help() string {
+	return examples("plumbline bundle report aivs_proof_s-1.tar.gz -o report.html --key operator.pub")
+}
+
 // Run verifies the bundle and writes a page about it. The page says what is wrong if the bundle is
 // not intact.
 func (c *bundleReportCommand) Run(ctx context.Context, con *console) error {

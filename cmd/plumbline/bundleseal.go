@@ -35,6 +35,14 @@ type bundleSealCommand struct {
 	JSON        bool      `help:"Print one JSON object."`
 }
 
+// Help returns the examples.
+func (*bundleSealCommand) Help() string {
+	return examples(
+		"plumbline bundle seal rows.jsonl --agent did:web:buyer.example --key plumbline-data/keys/session.key",
+		"plumbline bundle seal rows.jsonl.gz --unsigned --out bundles",
+	)
+}
+
 // sealedFile describes the bundle that was written.
 type sealedFile struct {
 	Path      string `json:"path"`

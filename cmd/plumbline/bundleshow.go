@@ -15,6 +15,14 @@ type bundleShowCommand struct {
 	JSON bool   `help:"Print the manifest as one JSON object, then one object for each row."`
 }
 
+// Help returns the examples.
+func (*bundleShowCommand) Help() string {
+	return examples(
+		"plumbline bundle show aivs_proof_s-1.tar.gz",
+		"plumbline bundle show aivs_proof_s-1.tar.gz --json | head -n 1",
+	)
+}
+
 // Run shows the contents of a bundle and verifies it at the same time. If the bundle is not
 // intact, Run shows the rows before the first bad one.
 func (c *bundleShowCommand) Run(ctx context.Context, con *console) error {

@@ -41,6 +41,15 @@ type checkCommand struct {
 	Cluster       string      `name:"clickhouse-cluster" placeholder:"NAME" help:"ClickHouse cluster that has the tables; every server of it is checked."`
 }
 
+// Help returns the examples.
+func (*checkCommand) Help() string {
+	return examples(
+		"plumbline check",
+		"plumbline check --deep",
+		"plumbline check --deep --nats-url nats://nats.example:4222 --clickhouse-dsn clickhouse://user:password@db.example:9000/plumbline",
+	)
+}
+
 // Run checks the settings of broker and database, and with --deep also their contents.
 func (c *checkCommand) Run(ctx context.Context, con *console) (err error) {
 	site, err := c.open(ctx)

@@ -34,6 +34,14 @@ type coherenceCheckCommand struct {
 	Methodology  string  `placeholder:"TEXT" help:"How --min-coherence was derived, if it is not the published one."`
 }
 
+// Help returns the examples.
+func (*coherenceCheckCommand) Help() string {
+	return examples(
+		"plumbline coherence check buyer.json seller.json",
+		"plumbline coherence check did:web:buyer.example did:web:seller.example --values transparency,privacy",
+	)
+}
+
 // pairView is the coherence of two cards.
 type pairView struct {
 	Initiator cardView `json:"initiator"`

@@ -19,6 +19,14 @@ type demoCommand struct {
 	JSON   bool   `help:"Print one JSON object."`
 }
 
+// Help returns the examples.
+func (*demoCommand) Help() string {
+	return examples(
+		"plumbline demo",
+		"plumbline demo --agents 20 --traces 2000 --data demo-data",
+	)
+}
+
 // Run runs the demo; it fails unless exactly what was planted is found.
 func (c *demoCommand) Run(ctx context.Context, con *console) error {
 	switch {

@@ -35,6 +35,14 @@ type dlqLsCommand struct {
 	JSON        bool   `help:"Print one JSON object for each letter."`
 }
 
+// Help returns the examples.
+func (*dlqLsCommand) Help() string {
+	return examples(
+		"plumbline dlq ls",
+		"plumbline dlq ls --agent did:web:buyer.example --all --json",
+	)
+}
+
 // deadLetter is a dead letter for display: without its bytes, and with redacted texts.
 type deadLetter struct {
 	Digest   schema.Digest  `json:"digest"` // of the letter's bytes; other commands identify the letter by it
@@ -106,6 +114,14 @@ type dlqShowCommand struct {
 	Digest      string `arg:"" help:"Digest of the letter's bytes, or its beginning."`
 	Raw         string `type:"path" placeholder:"FILE" help:"Write the original bytes, including secrets, to a new file that only you can read."`
 	JSON        bool   `help:"Print one JSON object for each letter."`
+}
+
+// Help returns the examples.
+func (*dlqShowCommand) Help() string {
+	return examples(
+		"plumbline dlq show 3f2a91c0",
+		"plumbline dlq show 3f2a91c0 --raw letter.json",
+	)
 }
 
 // shownLetter is a letter with its decoded content, redacted.
@@ -257,6 +273,11 @@ type dlqReplayCommand struct {
 	handleFlags `embed:""`
 }
 
+// Help returns the examples.
+func (*dlqReplayCommand) Help() string {
+	return examples("plumbline dlq replay 3f2a91c0 --note 'the card is registered now'")
+}
+
 // Run sends the original bytes again. It marks the accepted ones as replayed; the
 // others stay open.
 func (c *dlqReplayCommand) Run(ctx context.Context, con *console) error {
@@ -285,6 +306,11 @@ func (c *dlqReplayCommand) Run(ctx context.Context, con *console) error {
 
 type dlqResolveCommand struct {
 	handleFlags `embed:""`
+}
+
+// Help returns the examples.
+func (*dlqResolveCommand) Help() string {
+	return examples("plumbline dlq resolve 3f2a91c0 --note 'the publisher sent it again'")
 }
 
 // Run marks the letters. They remain stored, and dlq ls --all lists them.

@@ -29,6 +29,14 @@ type driftExplainCommand struct {
 	JSON        bool   `help:"Print one JSON object."`
 }
 
+// Help returns the examples.
+func (*driftExplainCommand) Help() string {
+	return examples(
+		"plumbline drift explain did:web:buyer.example",
+		"plumbline drift explain did:web:buyer.example --points 100 --json",
+	)
+}
+
 // driftExplanation is the result of drift explain.
 type driftExplanation struct {
 	AgentID string       `json:"agent_id"`

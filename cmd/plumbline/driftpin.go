@@ -27,6 +27,14 @@ type driftPinCommand struct {
 	JSON        bool     `help:"Print one JSON object."`
 }
 
+// Help returns the examples.
+func (*driftPinCommand) Help() string {
+	return examples(
+		"plumbline drift pin did:web:buyer.example --from tr-1018-5",
+		"plumbline drift pin did:web:buyer.example --traces tr-1018-5,tr-1018-6,tr-1018-7",
+	)
+}
+
 // pinned is the result of drift pin.
 type pinned struct {
 	AgentID    string        `json:"agent_id"`

@@ -20,6 +20,14 @@ type evalCommand struct {
 	Now     time.Time `placeholder:"TIME" help:"Time of judgement if a request names none (RFC 3339). Default: now."`
 }
 
+// Help returns the examples.
+func (*evalCommand) Help() string {
+	return examples(
+		"plumbline aap eval requests.jsonl",
+		"plumbline aap eval --profile reference < requests.jsonl",
+	)
+}
+
 // Run judges. The output reports what is bad; the exit code does not.
 func (c *evalCommand) Run(ctx context.Context, con *console) error {
 	in, err := openAny(ctx, c.File, con.in)

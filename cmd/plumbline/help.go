@@ -1,9 +1,6 @@
 package main
 
-import "strings"
+import "github.com/plumbline/plumbline/pipeline/config"
 
-// examples returns the text below the description of a command: command lines that work as they
-// stand.
-func examples(lines ...string) string {
-	return "Examples:\n\n  " + strings.Join(lines, "\n  ")
-}
+// examples returns the end of a help text: command lines that work as they stand.
+func examples(lines ...string) string { return config.Examples(lines...) }

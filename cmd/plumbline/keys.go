@@ -45,6 +45,14 @@ type keysNewCommand struct {
 	JSON     bool          `help:"Print the key's entry as JSON."`
 }
 
+// Help returns the examples.
+func (*keysNewCommand) Help() string {
+	return examples(
+		"plumbline keys new",
+		"plumbline keys new micro --valid-for 8760h",
+	)
+}
+
 func (c *keysNewCommand) Run(ctx context.Context, con *console) error {
 	period, now, err := periodOf(c.ValidFor, 0)
 	if err != nil {
@@ -62,6 +70,14 @@ type keysRotateCommand struct {
 	Overlap  time.Duration `default:"24h" help:"How long the previous key stays valid for processes that still sign with it (${default}); 0s if somebody else may have it."`
 	ValidFor time.Duration `placeholder:"DURATION" help:"How long the new key is valid. Default: until it is rotated."`
 	JSON     bool          `help:"Print the new key's entry as JSON."`
+}
+
+// Help returns the examples.
+func (*keysRotateCommand) Help() string {
+	return examples(
+		"plumbline keys rotate session --valid-for 8760h",
+		"plumbline keys rotate session --overlap 0s",
+	)
 }
 
 func (c *keysRotateCommand) Run(ctx context.Context, con *console) error {
@@ -106,6 +122,14 @@ type keysShowCommand struct {
 	Data string `default:"./plumbline-data" placeholder:"DIR" help:"Data directory; keys are in keys/ (${default})."`
 	JSON bool   `xor:"form" help:"Print one JSON object for each key."`
 	JWKS bool   `name:"jwks" xor:"form" help:"Print the session keys as a JSON Web Key Set."`
+}
+
+// Help returns the examples.
+func (*keysShowCommand) Help() string {
+	return examples(
+		"plumbline keys show",
+		"plumbline keys show keys.jsonl --json",
+	)
 }
 
 // Run checks the list and prints it.

@@ -20,6 +20,11 @@ type ledgerVerifyCommand struct {
 	JSON  bool     `help:"Print one JSON object for each file."`
 }
 
+// Help returns the examples.
+func (*ledgerVerifyCommand) Help() string {
+	return examples("plumbline ledger verify plumbline-data/ledger/ledger-*.jsonl")
+}
+
 // ledgerVerdict is the result for a file.
 type ledgerVerdict struct {
 	File          string `json:"file"`
@@ -106,6 +111,11 @@ func (c *ledgerVerifyCommand) show(w io.Writer, path string, s ledger.Summary, b
 type ledgerShowCommand struct {
 	File string `arg:"" help:"A ledger file."`
 	JSON bool   `help:"Print the entries as they are in the file."`
+}
+
+// Help returns the examples.
+func (*ledgerShowCommand) Help() string {
+	return examples("plumbline ledger show plumbline-data/ledger/ledger-000001.jsonl")
 }
 
 // Run shows the entries up to the first bad one.

@@ -27,6 +27,14 @@ type logVerifyCommand struct {
 	JSON    bool     `help:"Print one JSON object."`
 }
 
+// Help returns the examples.
+func (*logVerifyCommand) Help() string {
+	return examples(
+		"plumbline log verify http://127.0.0.1:8080/v1/log --key log.pub --save kept",
+		"plumbline log verify http://127.0.0.1:8080/v1/log --key log.pub --kept kept --save kept",
+	)
+}
+
 // Run requests the log's head and tiles, and compares them with the kept checkpoints.
 func (c *logVerifyCommand) Run(ctx context.Context, con *console) error {
 	log := tlog.Remote{Client: new(http.Client), Prefix: c.URL}

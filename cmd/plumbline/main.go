@@ -246,6 +246,14 @@ type versionCommand struct {
 // Run prints the versions of the tool and of the judging engine.
 func (c *versionCommand) Run(con *console) error {
 	if c.JSON {
+// Help returns the examples.
+func (*versionCommand) Help() string {
+	return examples(
+		"plumbline version",
+		"plumbline version --json",
+	)
+}
+
 		return writeJSON(con.out, map[string]string{"version": service.BuildVersion(), "engine": aap.EngineVersion, "go": runtime.Version()})
 	}
 	_, err := fmt.Fprintln(con.out, versionLine())

@@ -39,6 +39,14 @@ type mcpCommand struct {
 	Command     []string `arg:"" optional:"" passthrough:"" help:"Record stdio: the command of the MCP server and its arguments, after --."`
 }
 
+// Help returns the examples.
+func (*mcpCommand) Help() string {
+	return examples(
+		"plumbline mcp --agent ann-assistant --register -- npx my-server",
+		"plumbline mcp --agent ann-assistant --register --listen 127.0.0.1:9000 --upstream https://tools.example/mcp",
+	)
+}
+
 // exited ends the tool with the exit code of the command that it ran.
 type exited int
 

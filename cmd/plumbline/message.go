@@ -26,6 +26,11 @@ type messageSignCommand struct {
 	Text        string   `arg:"" optional:"" help:"The text. Default: standard input."`
 }
 
+// Help returns the examples.
+func (*messageSignCommand) Help() string {
+	return examples("plumbline message sign --agent did:web:shop.example --session sess-1 --intents read 'What is new?' > m.json")
+}
+
 // maxTextInput is one byte more than a message may have; ingest then reports the limit.
 const maxTextInput = message.MaxTextBytes + 1
 
@@ -76,6 +81,14 @@ type messageVerifyCommand struct {
 	Session     string `help:"Session in which it is received. Default: the one that it names."`
 	File        string `arg:"" optional:"" help:"Output of message sign. Default: standard input."`
 	JSON        bool   `help:"Print the answer as JSON."`
+}
+
+// Help returns the examples.
+func (*messageVerifyCommand) Help() string {
+	return examples(
+		"plumbline message verify m.json",
+		"plumbline message verify --agent did:web:shop.example --session sess-1 < m.json",
+	)
 }
 
 func (c *messageVerifyCommand) Run(ctx context.Context, con *console) error {

@@ -33,6 +33,14 @@ type microSignCommand struct {
 	TXT     bool      `name:"txt" help:"Print the strings of a DNS TXT record instead of JSON."`
 }
 
+// Help returns the examples.
+func (*microSignCommand) Help() string {
+	return examples(
+		"plumbline micro sign https://example.com --dom page.html --scanner ./scanner --key plumbline-data/keys/micro.key > proof.json",
+		"plumbline micro sign https://example.com --dom page.html --scanner ./scanner --txt",
+	)
+}
+
 func (c *microSignCommand) Run(ctx context.Context, con *console) error {
 	scan := micro.Scan{URL: c.URL, DOMHash: c.DOMHash, Origin: c.Origin, At: cmp.Or(c.Time, time.Now())}
 	var err error
@@ -87,6 +95,11 @@ type microVerifyCommand struct {
 	Key     []string `sep:"none" placeholder:"HEX|FILE" help:"Public key that must have signed, as hexadecimal digits or a file. If it is repeated, one of the keys must have signed. Only an unsigned proof needs none."`
 	Keyring string   `type:"path" placeholder:"FILE" help:"Key list (keys.jsonl): any micro key that one of --key leads to may have signed, unless it ended before the scan."`
 	JSON    bool     `help:"Print the result as JSON."`
+}
+
+// Help returns the examples.
+func (*microVerifyCommand) Help() string {
+	return examples("plumbline micro verify proof.json --key micro.pub")
 }
 
 // microResult is the result of the verification of a proof.

@@ -20,6 +20,14 @@ type migrateCommand struct {
 	Tenant        string      `default:"default" help:"Tenant whose streams are created."`
 }
 
+// Help returns the examples.
+func (*migrateCommand) Help() string {
+	return examples(
+		"plumbline migrate --clickhouse-dsn clickhouse://admin:password@db.example:9000/plumbline",
+		"plumbline migrate --clickhouse-dsn clickhouse://admin:password@db.example:9000/plumbline --nats-url nats://nats.example:4222 --nats-credentials-file admin.creds",
+	)
+}
+
 // Run migrates and returns; two runs at the same time are safe.
 func (c *migrateCommand) Run(ctx context.Context, con *console) error {
 	switch {

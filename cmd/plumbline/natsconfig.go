@@ -31,7 +31,12 @@ func (*natsConfigCommand) Help() string {
 	return `Writes the users of your own NATS server (docs/NATS.md). An agent may publish on its own subject and read its own inbox, and nothing
 else. Each service has the rights that it needs. Include the file in the server's configuration: accounts { include "accounts.conf" }.
 The seed of each user's nkey, or its password, is in a file of mode 0600 and is not printed. To add or remove agents, run the command
-again with all agents.`
+again with all agents.
+
+` + examples(
+		"plumbline nats-config /etc/plumbline/nats --agent did:web:buyer.example --agent did:web:seller.example",
+		"plumbline nats-config /etc/plumbline/nats --agent-file agents.txt --handshakes",
+	)
 }
 
 // Run writes the configuration and prints the users.

@@ -48,7 +48,13 @@ and run again.
 With --drift, drift is computed again from the first message of the stream, with the settings of the drift service, and the results for the
 selected messages are compared with the stored ones. If a stored point of an agent under a card differs (because settings or pins were
 different then, or because somebody changed the point), nothing is written for that agent and card, the difference is reported, and the exit
-code is 1. For the others, missing results are written, and missing alerts are published under their ids.`
+code is 1. For the others, missing results are written, and missing alerts are published under their ids.
+
+` + examples(
+		"plumbline replay",
+		"plumbline replay --from 2026-11-20T08:00:00Z",
+		"plumbline replay --drift --agent did:web:buyer.example",
+	)
 }
 
 // Run replays.

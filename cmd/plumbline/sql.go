@@ -26,6 +26,16 @@ type sqlCommand struct {
 	JSON          bool              `help:"The same as --format json."`
 }
 
+// Help returns the examples.
+func (*sqlCommand) Help() string {
+	return examples(
+		"plumbline sql",
+		"plumbline sql 'SELECT * FROM agents_now'",
+		"plumbline sql --file queries.sql --format CSVWithNames",
+		"plumbline sql --param agent=did:web:buyer.example 'SELECT * FROM problems WHERE agent_id = {agent:String}'",
+	)
+}
+
 // formats are the short names of some of ClickHouse's formats.
 var formats = map[string]string{"table": "PrettyCompactMonoBlock", "json": "JSONEachRow", "csv": "CSVWithNames", "tsv": "TabSeparatedWithNames"}
 

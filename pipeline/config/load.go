@@ -16,6 +16,16 @@ type Command struct {
 	Name    string // "verifier"
 	Summary string // one sentence for --help
 	Version string
+
+	Examples []string // command lines for --help
+}
+
+// ExamplesHeading stands above the examples in a help text.
+const ExamplesHeading = "Examples:\n\n"
+
+// Examples returns the end of a help text: command lines that work as they stand.
+func Examples(lines ...string) string {
+	return ExamplesHeading + "  " + strings.Join(lines, "\n  ")
 }
 
 // ErrUsage marks a wrong command line or configuration: exit code 2.
@@ -37,7 +47,7 @@ type grammar struct {
 func Load(cmd Command, cfg Config, args []string, out io.Writer) error {
 	var own grammar
 	exited := false
-	parser, err := kong.New(&own, kong.Name(cmd.Name), kong.Description(cmd.Summary),
+	parser, err := kong.New(&own, kong.Name(cmd.Name), kong.Description(cmd.Summary+"\n\n"+Examples(cmd.Examples...)),
 		kong.Vars{"version": cmd.Version}, kong.Writers(out, out), kong.Embed(cfg),
 		kong.Exit(func(int) { exited = true }))
 	if err != nil {
