@@ -3,7 +3,7 @@
 # make quick  what to run before a commit: vet, lint, tests that need no server
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
-.PHONY: demo test quick lint alerts systemd s3 shards cost chaos upgrade simulate agree soak soak-seal inject agents bench fuzz mutation build
+.PHONY: demo test quick lint alerts systemd s3 shards cost chaos upgrade simulate agree soak soak-seal inject agents bench fuzz mutation build man
 
 GO ?= go
 

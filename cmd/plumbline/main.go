@@ -58,6 +58,9 @@ type commands struct {
 	NATSUsers natsConfigCommand `cmd:"" name:"nats-config" help:"Write the users of your own NATS server, with the rights of each agent and each service."`
 	Version   versionCommand    `cmd:"" help:"Print the version and exit."`
 
+	Completion completionCommand `cmd:"" help:"Print the script with which bash, zsh or fish completes command lines."`
+	Man        manCommand        `cmd:"" help:"Write the manual pages, or print the first one."`
+
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version and exit."`
 }
 
@@ -243,9 +246,6 @@ type versionCommand struct {
 	JSON bool `help:"Print one JSON object."`
 }
 
-// Run prints the versions of the tool and of the judging engine.
-func (c *versionCommand) Run(con *console) error {
-	if c.JSON {
 // Help returns the examples.
 func (*versionCommand) Help() string {
 	return examples(
@@ -254,6 +254,9 @@ func (*versionCommand) Help() string {
 	)
 }
 
+// Run prints the versions of the tool and of the judging engine.
+func (c *versionCommand) Run(con *console) error {
+	if c.JSON {
 		return writeJSON(con.out, map[string]string{"version": service.BuildVersion(), "engine": aap.EngineVersion, "go": runtime.Version()})
 	}
 	_, err := fmt.Fprintln(con.out, versionLine())
