@@ -323,6 +323,9 @@ func (r *Recorder) Close(ctx context.Context) error {
 		}
 	}
 	if lost > 0 {
+		r.mu.Lock()
+		r.waiting -= lost
+		r.mu.Unlock()
 		r.dropped(lost, "the recorder was closed, and no spool keeps them")
 	}
 	r.spoolFailed("leave", r.spool.leave())

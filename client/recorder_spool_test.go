@@ -186,7 +186,7 @@ func TestRecorderWithoutASpool(t *testing.T) {
 	r.Session("s").Record(Decision{Action: "x"})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := r.Close(ended); err == nil || r.Stats().Dropped != 1 || len(h.of(KindDropped)) != 1 {
+	if err := r.Close(ended); err == nil || r.Stats().Dropped != 1 || r.Stats().Waiting != 0 || len(h.of(KindDropped)) != 1 {
 		t.Errorf("closed with %v, counted %+v", err, r.Stats())
 	}
 }

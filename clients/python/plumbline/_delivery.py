@@ -189,6 +189,7 @@ class Delivery:
                 self._open = None
             lost = sum(segment.traces for segment in segments if segment.path is None)
             if lost:
+                self._counts["waiting"] -= lost
                 self._drop(lost, "the recorder is closed, and they are not in the spool")
         try:
             self._spool.leave()

@@ -105,4 +105,4 @@ class Reporter:
 
     @staticmethod
     def _log_warning(code: str, message: str, trace_id: str) -> None:
-        log.warning("%s: %s (trace %s; reported once)", code, message, trace_id)
+        log.warning("%s: %s (%sreported once)", code, message, f"trace {trace_id}; " if trace_id else "")

@@ -193,6 +193,7 @@ export class Delivery {
     const segments = [...this.#backlog, this.#current, this.#open].filter((s) => s !== undefined);
     const lost = segments.filter((s) => s.path === undefined).reduce((n, s) => n + s.traces, 0);
     this.#open?.close();
+    this.#counts.waiting -= lost;
     if (lost > 0) this.#drop(lost, "the recorder is closed, and they are not in the spool");
     try {
       this.#o.spool.leave();

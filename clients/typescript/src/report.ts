@@ -44,7 +44,7 @@ export class Reporter {
     this.#limits = onError === undefined ? () => true : (kind) => CONDITIONS.has(kind);
     this.#onError = onError ?? ((error) => console.error(`plumbline: ${error.message}${error.count > 1 ? ` (${error.count} times)` : ""}`));
     this.#onWarning = onWarning ?? ((code, message, traceId) =>
-      console.warn(`plumbline: ${code}: ${message} (trace ${traceId}; reported once)`));
+      console.warn(`plumbline: ${code}: ${message} (${traceId === "" ? "" : `trace ${traceId}; `}reported once)`));
   }
 
   error(kind: ErrorKind, reason: string, traceId = "", faults: readonly Fault[] = [], count = 1): void {
