@@ -22,9 +22,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
 	"github.com/plumbline/plumbline/client"
+	"github.com/plumbline/plumbline/schema"
 	"github.com/plumbline/plumbline/schema/mcp"
 )
 
@@ -70,6 +72,9 @@ type conversation struct {
 	session mcp.Session
 	permits map[request]*client.Permission // of calls without an answer
 	calls   bool                           // whether there were any
+	unread  bool                           // whether a message of the server was too long to be read
+
+	noise sync.Once // reports the server's first line that is no message
 }
 
 // request identifies a request: by its id, within one HTTP exchange if the server keeps no sessions.
@@ -108,8 +113,14 @@ func (c *conversation) fromServer(scope string, message []byte) {
 	done, err := c.session.FromServer(time.Now(), scope, message)
 	tools, complete := c.session.Offered()
 	c.mu.Unlock()
-	if err != nil {
+	switch {
+	case err == nil:
+	case jsontext.Value(message).IsValid():
 		c.config.Report(fmt.Sprintf("a message of the server is passed on, and cannot be recorded: %v", err))
+	default:
+		c.noise.Do(func() {
+			c.config.Report(fmt.Sprintf("the server writes lines that are no messages, such as %q: they are passed on; its log belongs on standard error", schema.Clip(string(bytes.TrimSpace(message)), 64)))
+		})
 	}
 	if complete && !before && c.config.Offered != nil {
 		c.config.Offered(tools)
@@ -120,9 +131,19 @@ func (c *conversation) fromServer(scope string, message []byte) {
 // abandon records requests of a scope that will not be answered, all of them or those with the ids.
 func (c *conversation) abandon(scope, why string, ids ...string) {
 	c.mu.Lock()
+	if c.unread {
+		why += fmt.Sprintf("; but a message of more than %d bytes was passed on unread, which may be the answer", maxMessage)
+	}
 	done := c.session.Abandon(time.Now(), scope, why, ids...)
 	c.mu.Unlock()
 	c.record(done...)
+}
+
+// tooLong notes that a message of the server was passed on and not read.
+func (c *conversation) tooLong() {
+	c.mu.Lock()
+	c.unread = true
+	c.mu.Unlock()
 }
 
 // end ends the session of the traces, if there are any.

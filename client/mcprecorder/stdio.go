@@ -155,6 +155,9 @@ func (s *Stdio) serverToClient(c *conversation, fromServer io.Reader, out *locke
 		chunk, complete, err := from.next()
 		if complete {
 			s.read(c.fromServer, from)
+			if from.long {
+				c.tooLong()
+			}
 		}
 		if failed := out.chunk(chunk, complete || err != nil); failed != nil {
 			return

@@ -14,6 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/plumbline/plumbline/client"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 )
 
@@ -237,6 +238,32 @@ func TestStdioPassesAnything(t *testing.T) {
 		t.Errorf("recorded %+v", stats)
 	}
 	if said := told.all(); len(said) < 1 || !strings.Contains(said[0], "a message of the client is passed on, and cannot be recorded") {
+		t.Errorf("reported %q", said)
+	}
+}
+
+// An answer that is too long to be read was an answer: the trace does not say that there was none.
+func TestStdioAnswerThatIsNotRead(t *testing.T) {
+	config, told := offline(t)
+	dir := t.TempDir()
+	recorder, err := client.NewRecorder(client.RecorderConfig{AgentID: "a", CardID: "c", URL: "http://127.0.0.1:1", Spool: dir, OnError: func(*client.RecordError) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Recorder = recorder
+	server := fmt.Sprintf("read call; echo '[INFO] the log'; echo '[INFO] more'; head -c %d /dev/zero; echo", maxMessage+1)
+	call := `{"id":1,"method":"tools/call","params":{"name":"x"}}` + "\n"
+	code, err := (&Stdio{Config: config, Command: []string{"sh", "-c", server}, In: strings.NewReader(call), Out: io.Discard, Err: os.Stderr}).Run(t.Context())
+	if err != nil || code != 0 {
+		t.Errorf("code %d, error %v", code, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = recorder.Close(ended)
+	if got := spooled(t, dir); !strings.Contains(got, "was passed on unread, which may be the answer") {
+		t.Errorf("recorded %s", got)
+	}
+	if said := told.all(); len(said) != 2 || !strings.Contains(said[0], `no messages, such as "[INFO] the log"`) || !strings.Contains(said[1], "is not recorded") {
 		t.Errorf("reported %q", said)
 	}
 }

@@ -55,7 +55,7 @@ func (v *visitor) recordMCP(t *testing.T) {
 		}
 	}
 	const answers = "clock 1.0 starts\n{\"jsonrpc\": \"2.0\", \"id\": 0, \"result\": {"
-	run("--agent ann-assistant --register", "talk", answers, "registered card ac-mcp-ann-assistant-", "which permits time")
+	run("--agent ann-assistant --register", "talk", answers, `writes lines that are no messages, such as "clock 1.0 starts"`, "registered card ac-mcp-ann-assistant-", "which permits time")
 	run("--agent ann-assistant --url http://127.0.0.1:1", "talk", answers, "they wait in the spool")
 	run("--agent bob --url http://127.0.0.1:1", "talk", "", "the card of agent bob is not known, because ingest does not answer")
 	run("--agent bob", "talk", "", "agent bob has no card in force", "--register")
