@@ -293,7 +293,8 @@ func TestPolicyOfThePage(t *testing.T) {
 	if !strings.Contains(html.UnescapeString(markup), `http-equiv="Content-Security-Policy" content="`+policy+`"`) {
 		t.Errorf("the page has another policy than %s", policy)
 	}
-	for _, want := range []string{"@media print", "prefers-color-scheme: dark", "color-scheme: light dark"} {
+	digest := sha256.Sum256(shop(t).sealed(t, key()))
+	for _, want := range []string{"content: \"SHA-256 of the file " + hex.EncodeToString(digest[:]) + "\"", "counter(page)", "@media print", "prefers-color-scheme: dark", "color-scheme: light dark"} {
 		if !strings.Contains(style[1], want) {
 			t.Errorf("the style has no %s", want)
 		}
