@@ -48,11 +48,14 @@ func (s *settings) choosePorts(cfg Config, attempt int) error {
 }
 
 // choosePort sets a port to the fixed one if that is not 0, and otherwise to another one if it is taken
-// or the same as other.
+// or the same as other. A fixed one that is taken is an error: the ports of the last start stay.
 func choosePort(port *int, fixed, other int) (err error) {
 	if fixed != 0 {
 		*port = fixed
-		return nil // the server's start reports a port that is taken
+		if err := child.PortFree("127.0.0.1", fixed); err != nil {
+			return fmt.Errorf("start engine: %w", err)
+		}
+		return nil
 	}
 	if *port == other {
 		*port = 0

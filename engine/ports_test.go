@@ -2,12 +2,15 @@ package engine
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"net"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/child"
 )
 
 // A port of the last start that another process has taken is replaced, with a warning, and only that one.
@@ -47,6 +50,20 @@ func TestPortsAreKeptUnlessTheyAreTaken(t *testing.T) {
 	swapped := Config{Logger: cfg.Logger, NativePort: moved.HTTPPort}
 	if fixed := choose(swapped); fixed.NativePort != moved.HTTPPort || fixed.HTTPPort == fixed.NativePort {
 		t.Errorf("ports %v, want native %d and another HTTP port", fixed, moved.HTTPPort)
+	}
+	kept := choose(cfg)
+	if taken, err = net.Listen("tcp4", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	busy := Config{Logger: cfg.Logger, HTTPPort: taken.Addr().(*net.TCPAddr).Port}
+	if err := (&settings{Dir: dir}).choosePorts(busy, 1); !errors.Is(err, child.ErrPortTaken) {
+		t.Errorf("a fixed port that is taken: %v", err)
+	}
+	if err := taken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if again := choose(cfg); again != kept {
+		t.Errorf("ports %v after a start that failed, want %v", again, kept)
 	}
 	if err := os.WriteFile(portsFile(dir), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)

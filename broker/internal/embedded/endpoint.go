@@ -74,7 +74,8 @@ func Load(dir string) (Endpoint, error) {
 var errBlank = errors.New("the file is empty")
 
 // Assign returns the endpoint of the directory for the given listener, and creates
-// or changes it if necessary: a port is kept unless another process took it.
+// or changes it if necessary: a port is kept unless another process took it. A given port that is
+// taken is an error, and changes nothing.
 // An empty host is loopback, port 0 any port. The caller holds the directory's lock.
 func Assign(dir, host string, port int) (Endpoint, error) {
 	e, err := Load(dir)
@@ -88,6 +89,9 @@ func Assign(dir, host string, port int) (Endpoint, error) {
 		e.Host = loopback
 	}
 	if port != 0 {
+		if err := child.PortFree(e.Host, port); err != nil { // a start that fails leaves the port of the last one
+			return e, fmt.Errorf("start broker: %w", err)
+		}
 		e.Port = port
 	} else if e.Port, err = child.FreePort(e.Host, e.Port); err != nil {
 		return e, err

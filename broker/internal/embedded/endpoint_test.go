@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -28,6 +29,26 @@ func TestPortsDiffer(t *testing.T) {
 	}
 	if e, err := Assign(dir, "", 0); err != nil || e.Port == e.MonitorPort {
 		t.Errorf("%+v, %v", e, err)
+	}
+}
+
+// A start with a fixed port that another process has fails, and the next one has the port of the last one.
+func TestFixedPortThatIsTaken(t *testing.T) {
+	dir := t.TempDir()
+	last, err := Assign(dir, "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := net.Listen("tcp", address(loopback, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close() }()
+	if _, err := Assign(dir, "", other.Addr().(*net.TCPAddr).Port); !errors.Is(err, child.ErrPortTaken) {
+		t.Errorf("%v, want ErrPortTaken", err)
+	}
+	if again, err := Assign(dir, "", 0); err != nil || again != last {
+		t.Errorf("%+v, %v, want %+v", again, err, last)
 	}
 }
 
