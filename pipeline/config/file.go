@@ -71,7 +71,10 @@ func (s *settings) apply(path string, e entry, seen map[string]place) error {
 		return err
 	}
 	text := e.text
-	if e.list != nil {
+	switch {
+	case e.list != nil && !flag.IsSlice():
+		return fmt.Errorf("%s: want one value, found a list", e.key)
+	case e.list != nil:
 		text = joined(flag, e.list)
 	}
 	key := yamlKey(flag)

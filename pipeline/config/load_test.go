@@ -113,6 +113,7 @@ func TestRefusedFiles(t *testing.T) {
 		"wrong type":                {"batch_age: soon\n", []string{"c.yaml:1: batch_age:", "duration"}},
 		"section without keys":      {"exporter: 5\n", []string{"c.yaml:1: want key: value"}},
 		"not a mapping":             {"- a\n", []string{"c.yaml:1: want key: value"}},
+		"a list for one value":      {"listen: [a, b]\n", []string{"c.yaml:1: listen: want one value, found a list"}},
 		"list of lists":             {"agents: [[a]]\n", []string{"c.yaml:1: agents: want a list of plain values"}},
 		"two documents":             {"tenant: a\n---\ntenant: b\n", []string{"more than one document"}},
 		"not YAML":                  {"\t:", []string{"c.yaml"}},

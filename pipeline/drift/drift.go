@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/service"
@@ -63,7 +65,8 @@ type stage struct {
 	now         func() time.Time
 
 	partitions [subject.Partitions]*partition
-	full       chan struct{} // receives a value when a partition has no more room
+	full       chan struct{}             // receives a value when a partition has no more room
+	committing atomic.Pointer[time.Time] // when the oldest message of the current commit was received; nil without one
 }
 
 func (s *stage) newFold(partition int, created time.Time) *fold {
@@ -290,7 +293,6 @@ func (s *stage) commitAll(work context.Context, ended <-chan struct{}) error {
 		case <-work.Done():
 			return work.Err()
 		}
-		s.observe()
 		var b batch
 		for _, p := range s.partitions {
 			if err := p.take(&b); err != nil {
@@ -317,6 +319,9 @@ func (s *stage) commit(ctx context.Context, b *batch) error {
 		s.env.Log.Warn("cannot extend the ack wait of a batch; its messages may be redelivered", "error", err)
 	})
 	defer release()
+	oldest := slices.MinFunc(b.finished, func(a, b stream.Message) int { return a.Received.Compare(b.Received) }).Received
+	s.committing.Store(&oldest)
+	defer s.committing.Store(nil)
 	confirm := func() error { return s.confirm(ctx) }
 	for _, step := range []struct {
 		operation string

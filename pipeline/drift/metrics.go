@@ -1,6 +1,8 @@
 package drift
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
@@ -13,8 +15,6 @@ type metrics struct {
 	alerts     prometheus.Counter
 	refused    prometheus.Counter
 	duplicates prometheus.Counter
-	waiting    prometheus.Gauge
-	lag        prometheus.Gauge
 }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
@@ -30,10 +30,6 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Name: "plumbline_drift_refused_total", Help: "Messages that are not valid traces; the verifier stores them as dead letters."}),
 		duplicates: register.NewCounter(prometheus.CounterOpts{
 			Name: "plumbline_drift_duplicates_total", Help: "Duplicates of traces; drift counts each trace once."}),
-		waiting: register.NewGauge(prometheus.GaugeOpts{
-			Name: "plumbline_drift_waiting_traces", Help: "Traces held back for older traces of their agent."}),
-		lag: register.NewGauge(prometheus.GaugeOpts{
-			Name: "plumbline_drift_lag_seconds", Help: "How far drift detection is behind, in seconds; normally a little over the lateness (2 s)."}),
 	}
 }
 
@@ -49,17 +45,39 @@ func (m *metrics) committed(b *batch) {
 	m.duplicates.Add(float64(b.duplicates))
 }
 
-// observe sets the gauges to the current state.
-func (s *stage) observe() {
-	traces, oldest := 0, s.now()
+// show shows the gauges of the present state. They are computed at each scrape, so they grow while a commit
+// hangs.
+func (s *stage) show(registerer prometheus.Registerer) {
+	register := promauto.With(registerer)
+	register.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "plumbline_drift_waiting_traces", Help: "Traces held back for older traces of their agent."},
+		func() float64 {
+			waiting, _ := s.behind()
+			return float64(waiting)
+		})
+	register.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "plumbline_drift_lag_seconds", Help: "How far drift detection is behind, in seconds; normally a little over the lateness (2 s)."},
+		func() float64 {
+			_, lag := s.behind()
+			return lag.Seconds()
+		})
+}
+
+// behind returns how many traces wait for older ones, and the age of the oldest message that was read and is
+// not acknowledged.
+func (s *stage) behind() (waiting int, lag time.Duration) {
+	now := s.now()
+	oldest := now
+	if at := s.committing.Load(); at != nil {
+		oldest = *at
+	}
 	for _, p := range s.partitions {
 		p.mu.Lock()
-		traces += p.fold.queue.waiting
+		waiting += p.fold.queue.waiting
 		if at := p.fold.oldest(); !at.IsZero() && at.Before(oldest) {
 			oldest = at
 		}
 		p.mu.Unlock()
 	}
-	s.metrics.waiting.Set(float64(traces))
-	s.metrics.lag.Set(s.now().Sub(oldest).Seconds())
+	return waiting, now.Sub(oldest)
 }

@@ -96,5 +96,6 @@ func newStage(cfg *Config, env *service.Env, broker *stream.Client, database *st
 	for p := range s.partitions {
 		s.partitions[p] = newPartition(s, p)
 	}
+	s.show(env.Metrics)
 	return s
 }

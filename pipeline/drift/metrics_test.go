@@ -1,0 +1,37 @@
+package drift
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/service"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// While a commit hangs, the lag is the age of its oldest message: the database does not answer, and the gauge
+// must show it.
+func TestLagGrowsWhileACommitHangs(t *testing.T) {
+	now, during := time.Now(), time.Duration(0)
+	registry := obs.NewRegistry("1")
+	s := &stage{cfg: new(Config), env: service.NewEnv("drift", "1", slog.New(slog.DiscardHandler), registry, new(obs.Health)),
+		registry: noCards{}, now: func() time.Time { return now }}
+	for p := range s.partitions {
+		s.partitions[p] = newPartition(s, p)
+	}
+	enough := errors.New("the commit has hung long enough")
+	s.confirm = func(context.Context) error {
+		_, during = s.behind()
+		return service.Permanent(enough)
+	}
+	b := batch{finished: []stream.Message{{Received: now.Add(-time.Minute)}, {Received: now.Add(-time.Hour)}}}
+	if err := s.commit(t.Context(), &b); !errors.Is(err, enough) {
+		t.Fatal(err)
+	}
+	if _, after := s.behind(); during != time.Hour || after != 0 {
+		t.Errorf("the lag is %s during the commit and %s after it, want an hour and 0", during, after)
+	}
+}
