@@ -39,10 +39,10 @@ class Wait(Exception):
 
 class Delivery:
     def __init__(self, connection: Callable[[], Connection], spool: Spool, spool_bytes: int, key: Optional[Key],
-                 durable: bool, reporter: Reporter, url: str, on_start: Callable[[], None]) -> None:
+                 durable: bool, reporter: Reporter, url: str) -> None:
         self._connect, self._spool, self._spool_bytes = connection, spool, spool_bytes
         self._key, self._durable, self._reporter, self._url = key, durable, reporter, url
-        self._most_lines, self._on_start = SEGMENT_LINES, on_start
+        self._most_lines = SEGMENT_LINES
         self.reset()
 
     def reset(self) -> None:
@@ -120,7 +120,6 @@ class Delivery:
             except RuntimeError:  # the interpreter is ending: close writes the queue itself
                 return
             self._threads.append(thread)
-        self._on_start()
 
     def _drop(self, traces: int, why: str) -> None:
         """Counts dropped traces; none are the end of a session. The caller holds the lock."""

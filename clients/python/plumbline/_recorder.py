@@ -71,8 +71,7 @@ class Recorder:
         self._connection()  # refuses a wrong address
         self._reporter = Reporter(on_error, on_warning)
         root = None if spool is False else default_root() if spool is None or spool is True else spool
-        self._delivery = Delivery(self._connection, Spool(root, agent_id), spool_bytes, key, durable, self._reporter, self._url,
-                                  _close_with_multiprocessing)
+        self._delivery = Delivery(self._connection, Spool(root, agent_id), spool_bytes, key, durable, self._reporter, self._url)
         self._lock = threading.RLock()
         self._counters: OrderedDict[str, Counter] = OrderedDict()
         self._outside = Session(self, None, Counter(None), False)
@@ -163,6 +162,7 @@ class Recorder:
                 faults.append(Fault("", f"{len(line)} bytes, a trace may have {limit}"))
             if faults:
                 raise Invalid(faults)
+            _close_with_multiprocessing()
             self._delivery.submit(line)
         except Invalid as invalid:
             self._delivery.invalid()
@@ -207,14 +207,21 @@ def _close_all() -> None:
         recorder._at_exit()
 
 
+_finalized = False  # whether the end of this process as a child of multiprocessing closes all
+
+
 def _close_with_multiprocessing() -> None:
-    """Closes the recorders of a child of multiprocessing, which ends without atexit."""
+    """Closes the recorders at the end of a child of multiprocessing, which may end without atexit. Its start forgets what was registered before."""
+    global _finalized
     process, util = sys.modules.get("multiprocessing.process"), sys.modules.get("multiprocessing.util")
-    if process is not None and util is not None and process.parent_process() is not None:
+    if not _finalized and process is not None and util is not None and process.parent_process() is not None:
+        _finalized = True
         util.Finalize(None, _close_all, exitpriority=0)
 
 
 def _forget_all() -> None:
+    global _finalized
+    _finalized = False
     _session.after_fork()
     for recorder in list(_all):
         recorder._after_fork()

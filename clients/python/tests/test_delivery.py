@@ -3,6 +3,8 @@ import errno
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 import unittest
@@ -11,7 +13,7 @@ from unittest import mock
 
 from plumbline import Recorder
 from plumbline._spool import alive
-from tests.case import AGENT, Case
+from tests.case import AGENT, ROOT, Case
 from tests.ingest import Ingest, Silent, nowhere, outcomes
 
 
@@ -470,15 +472,24 @@ print(os.waitpid(child, 0)[1])
             self.assertCountEqual([t["action"]["name"] for t in ingest.traces()], ["thread", "child"])
 
     def test_a_child_of_multiprocessing(self):
-        with Ingest() as ingest:
-            agent = self.process(ingest.url, """
-import multiprocessing
-child = multiprocessing.get_context('fork').Process(target=lambda: recorder.session('s').record('child'))
-child.start()
-child.join()
+        script = os.path.join(self.spool, "agent.py")
+        with open(script, "w") as file:
+            file.write("""
+import multiprocessing, sys
+from plumbline import Recorder
+recorder = Recorder("did:web:shop.example", "ac-1", token="")
+def work():
+    recorder.session("s").record(sys.argv[1])
+if __name__ == "__main__":
+    child = multiprocessing.get_context(sys.argv[1]).Process(target=work)
+    child.start()
+    child.join()
 """)
-            agent.communicate(timeout=60)
-            self.assertEqual([t["action"]["name"] for t in ingest.traces()], ["child"])
+        for method in ("fork", "spawn", "forkserver"):
+            with Ingest() as ingest:
+                subprocess.run([sys.executable, script, method], timeout=60, check=True, env={
+                    **os.environ, "PYTHONPATH": ROOT, "PLUMBLINE_URL": ingest.url, "PLUMBLINE_SPOOL": os.path.join(self.spool, method), "PYTHONDONTWRITEBYTECODE": "1"})
+                self.assertEqual([t["action"]["name"] for t in ingest.traces()], [method])
 
     def test_an_agent_that_changes_its_directory(self):
         agent = self.process(nowhere(), f"""
