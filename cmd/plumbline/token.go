@@ -62,7 +62,7 @@ func showToken(con *console, token string, file auth.TokenFile, otherwise string
 type tokenNewCommand struct {
 	Name     string         `required:"" placeholder:"NAME" help:"Name of the token, for logs, messages, and the other commands."`
 	Agent    []string       `required:"" sep:"none" placeholder:"AGENT" help:"Agent that the token may speak for: an id, PREFIX* or * (all). May be repeated."`
-	Scope    []string       `placeholder:"SCOPE" help:"What the token permits (docs/PUBLISH.md#tokens), separated by commas. Default: what publishers need, traces:write, cards:write and sessions:write."`
+	Scope    []string       `placeholder:"SCOPE" help:"What the token permits (docs/PUBLISH.md#tokens), separated by commas. Default: what publishers need, traces:write, cards:write, cards:read and sessions:write."`
 	Source   message.Source `placeholder:"KIND" help:"Kind of the token's holder: human, agent or system. Scope messages:write needs it."`
 	ValidFor time.Duration  `placeholder:"DURATION" help:"How long the token is valid. Default: until it is revoked."`
 	tokenPlace

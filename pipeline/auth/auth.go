@@ -162,6 +162,6 @@ const (
 
 // PublisherScopes returns the scopes that an agent or its runtime needs to publish: traces, its cards,
 // and the ends of its sessions.
-func PublisherScopes() []Scope { return []Scope{TracesWrite, CardsWrite, SessionsWrite} }
+func PublisherScopes() []Scope { return []Scope{TracesWrite, CardsWrite, CardsRead, SessionsWrite} }
 
 var scopes = []Scope{TracesWrite, TracesRead, BundlesRead, CardsWrite, CardsRead, SessionsWrite, Handshake, MessagesWrite, MicroWrite, LettersWrite, Runtime}
