@@ -32,7 +32,7 @@ func (t *Trust) Check(report *aivs.Report, bundle string, stamp, proof []byte) {
 func (t *Trust) checkStamp(report *aivs.Report, name string, stamp []byte) {
 	switch {
 	case t.Authorities == nil && stamp != nil:
-		report.Skip("the time stamp. There is one, but --tsa-cert names no authority that is trusted.")
+		report.Skip("the time stamp. There is one, but --tsa-cert-file names no authority that is trusted.")
 	case t.Authorities == nil:
 	case stamp == nil:
 		report.Fault(name, "there is no time stamp, but one is required")

@@ -257,7 +257,7 @@ func isBundle(name string, entry fs.DirEntry) bool {
 // anchorFlags are the requirements for the files next to a bundle. A file whose flag is given
 // is required: otherwise nobody would notice that a stamp or proof was removed.
 type anchorFlags struct {
-	TSACert string   `name:"tsa-cert" type:"path" placeholder:"FILE" help:"Certificates (PEM) of a time stamping authority: the file next to the bundle (.tsr) must have its stamp."`
+	TSACert string   `name:"tsa-cert-file" aliases:"tsa-cert" type:"path" placeholder:"FILE" help:"Certificates (PEM) of a time stamping authority: the file next to the bundle (.tsr) must have its stamp."`
 	LogKey  []string `sep:"none" placeholder:"KEY|FILE" help:"Key of a transparency log (name+hash+base64, or several such lines): the file next to the bundle (.tlog-proof) must prove that the bundle is in that log, or in one of several."`
 }
 
@@ -283,18 +283,18 @@ func contentOf(value string) string {
 	return value
 }
 
-// authorities reads the file of --tsa-cert.
+// authorities reads the file of --tsa-cert-file.
 func authorities(path string) ([]*x509.Certificate, error) {
 	if path == "" {
 		return nil, nil
 	}
 	text, err := durable.ReadPlain(path, maxSmallFile)
 	if err != nil {
-		return nil, usagef("--tsa-cert: %w", err)
+		return nil, usagef("--tsa-cert-file: %w", err)
 	}
 	trusted, err := anchor.Authorities(text)
 	if err != nil {
-		return nil, usagef("--tsa-cert %s: %w", path, err)
+		return nil, usagef("--tsa-cert-file %s: %w", path, err)
 	}
 	return trusted, nil
 }

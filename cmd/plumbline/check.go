@@ -30,7 +30,7 @@ type checkCommand struct {
 	Deep         bool     `help:"Also compare the stored data: stream, rows, receipts, bundles, ledger and transparency log."`
 	Bundles      string   `type:"path" placeholder:"DIR" help:"Directory of the bundles. Default: that of the running up, or bundles/ in the data directory."`
 	Key          []string `sep:"none" placeholder:"HEX|FILE" help:"Public key that bundles must be signed with, or that leads to the key that signed. Repeatable. Default: that of the running up."`
-	TSACert      string   `name:"tsa-cert" type:"path" placeholder:"FILE" help:"Certificates (PEM) of the time stamping authority, to check the stamps next to bundles. Default: those of the running up."`
+	TSACert      string   `name:"tsa-cert-file" aliases:"tsa-cert" type:"path" placeholder:"FILE" help:"Certificates (PEM) of the time stamping authority, to check the stamps next to bundles. Default: those of the running up."`
 	Limit        int      `default:"100" help:"Maximum number of differences to print; 0: all. All are counted."`
 	Record       bool     `default:"true" negatable:"" help:"Write the outcome of --deep to the operator's ledger."`
 	Tenant       string   `default:"default" help:"Tenant whose streams and rows are checked."`

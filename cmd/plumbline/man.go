@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,11 +32,15 @@ func (c *manCommand) Run(con *console) error {
 		_, err := fmt.Fprint(con.out, overviewPage(app))
 		return err
 	}
-	err := os.MkdirAll(c.Dir, 0o755)
-	for name, page := range manPages(app) {
-		err = errors.Join(err, os.WriteFile(filepath.Join(c.Dir, name+".1"), []byte(page), 0o644))
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return fmt.Errorf("manual pages: %w", err)
 	}
-	return err
+	for name, page := range manPages(app) {
+		if err := os.WriteFile(filepath.Join(c.Dir, name+".1"), []byte(page), 0o644); err != nil {
+			return fmt.Errorf("manual pages: %w", err)
+		}
+	}
+	return nil
 }
 
 // manPages returns the pages by name: one for the program, and one for each command of it. The existing
