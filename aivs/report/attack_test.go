@@ -148,7 +148,7 @@ func TestPageClaimsNothingUnproven(t *testing.T) {
 	lacks(t, text, "records that the agent published", "Somebody other than the operator confirms", "The agent published")
 	wants(t, text, "Who acted: that these records are those of the agent named above, and that it published them like this, is the operator's statement.",
 		"Other versions: whoever holds the key can sign another file about the same session at any time, with any date.",
-		"whether it happened like this, the file does not prove", "The principal's decision, as the agent reports it", "compare it with the operator's key that you know")
+		"The file does not prove that it happened like this", "The principal's decision, as the agent reports it", "compare it with the operator's key that you know")
 	if strings.Contains(text, "--key "+fmt.Sprintf("%x", public)) {
 		t.Error("the page tells its reader to check with the key that the page itself names")
 	}

@@ -55,10 +55,10 @@ func (p *Page) claims() (all []claim) {
 		add("The key that signed is the one that was expected when this page was made, or one that it leads to.", signerCheck)
 	}
 	if r.PreviousBundleHash != "" && r.CoversAll() {
-		add("This part continues the bundle with the SHA-256 "+r.PreviousBundleHash+". Whether that one is intact is for its own check to say.", filesCheck, secondCheck)
+		add("This part continues the bundle with the SHA-256 "+r.PreviousBundleHash+". Verify that bundle to know whether it is intact.", filesCheck, secondCheck)
 	}
 	for _, a := range r.Anchors {
-		all = append(all, claim{"Whoever holds the key of this time stamp or log confirms this file: " + short(a.Says) + ". Whether that is somebody other than the operator, this check does not show.", []string{fmt.Sprintf("the file %q", short(a.File))}})
+		all = append(all, claim{"Whoever holds the key of this time stamp or log confirms this file: " + short(a.Says) + ". This check does not show whether that is somebody other than the operator.", []string{fmt.Sprintf("the file %q", short(a.File))}})
 	}
 	return all
 }

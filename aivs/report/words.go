@@ -104,7 +104,7 @@ var terms = []term{
 	{"bundle", "The sealed file that this page is about: the log, the records, the verdicts, the cards and the signatures."},
 	{"log, row", "The list of what was recorded, one row for each decision. Each row contains the SHA-256 of the one before, so none can be changed alone."},
 	{"SHA-256", "64 digits that are computed from a file. They change if anything in the file changes."},
-	{"key, signature", "Who has the secret key can sign. Anyone can check the signature with the public key. It shows that the holder of the secret key signed, and not when, nor who that is."},
+	{"key, signature", "Whoever has the secret key can sign. Anyone can check the signature with the public key. It shows that the holder of the secret key signed. It does not show when, or who that is."},
 	{"part", "A long session is sealed in several files, its parts. Each names the one before it."},
 	{"violation", "A breach of the card, one of the six kinds of the Agent Alignment Protocol (section 7.5)."},
 	{"finding", "Any other fault that the operator's pipeline found."},
