@@ -172,7 +172,7 @@ func through(detour func(string) string, address string) string {
 
 // environment returns the variables that every process inherits.
 func environment() []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir()}
+	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir(), "GORACE=" + os.Getenv("GORACE")}
 }
 
 func (s *site) services() []*service {
