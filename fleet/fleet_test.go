@@ -14,11 +14,19 @@ import (
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// demo returns the fleet of the demo, with another seed.
-func demo(seed uint64) *Fleet { return New(Config{Seed: seed, Start: start}) }
+// demo returns the fleet of the demo, with another seed. Tests share it and never modify it.
+func demo(seed uint64) *Fleet {
+	if planned[seed] == nil {
+		planned[seed] = New(Config{Seed: seed, Start: start})
+	}
+	return planned[seed]
+}
+
+// planned has the fleets of demo by their seed.
+var planned = map[uint64]*Fleet{}
 
 // judged returns the fleets that are judged completely: small ones, and one of the demo's size.
-// Tests share the fleets and the results of admit for them, and never modify either.
+// Tests share the fleets and the results of publish for them, and never modify either.
 var judged = sync.OnceValue(func() []*Fleet { return append(small(), demo(20261120)) })
 
 // small returns fleets of other sizes, with many or few plants for their size.
@@ -40,25 +48,23 @@ func TestLinesAreAdmittedOrRefusedAsPlanted(t *testing.T) {
 		for _, r := range planted.Refused {
 			refused[r.Line] = r
 		}
-		n, digests, ids := 0, map[schema.Digest]bool{}, map[string]bool{}
-		for line := range f.Lines() {
-			trace, err := schema.Admit(line.Agent, line.Raw)
+		lines, digests, ids := publish(f), map[schema.Digest]bool{}, map[string]bool{}
+		for n, line := range lines {
 			if want, broken := refused[n]; broken {
 				var refusal *schema.Refusal
-				if !errors.As(err, &refusal) || refusal.Reason != want.Reason || line.Agent != want.AgentID {
-					t.Errorf("line %d of %s: %v, want a refusal as %s of %s", n, line.Agent, err, want.Reason, want.AgentID)
+				if !errors.As(line.err, &refusal) || refusal.Reason != want.Reason || line.Agent != want.AgentID {
+					t.Errorf("line %d of %s: %v, want a refusal as %s of %s", n, line.Agent, line.err, want.Reason, want.AgentID)
 				}
-			} else if err != nil {
-				t.Fatalf("line %d: %v\n%s", n, err, line.Raw)
+			} else if line.err != nil {
+				t.Fatalf("line %d: %v\n%s", n, line.err, line.Raw)
 			} else {
-				digests[trace.Digest], ids[trace.TraceID] = true, true
+				digests[line.trace.Digest], ids[line.trace.TraceID] = true, true
 			}
 			if bytes.ContainsAny(line.Raw, "\r\n") {
 				t.Errorf("line %d has a line break", n)
 			}
-			n++
 		}
-		if n != planted.Lines || len(digests) != planted.Stored || planted.Stored != f.cfg.Traces {
+		if n := len(lines); n != planted.Lines || len(digests) != planted.Stored || planted.Stored != f.cfg.Traces {
 			t.Errorf("%d lines with %d contents, planted %d and %d", n, len(digests), planted.Lines, planted.Stored)
 		}
 		if len(ids) != planted.Stored-len(planted.Conflicts) {
@@ -154,6 +160,6 @@ func BenchmarkLines(b *testing.B) {
 func BenchmarkNew(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		demo(1)
+		New(Config{Seed: 1, Start: start})
 	}
 }

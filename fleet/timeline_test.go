@@ -9,29 +9,41 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
+// published is one line and what its admission returned.
+type published struct {
+	Line
+	kind  kind
+	trace *schema.Trace
+	err   error
+}
+
+// earlier caches the results of publish: writing and signing the lines of a fleet takes longest.
+var earlier = map[*Fleet][]published{}
+
+// publish returns the lines of a fleet, in order.
+func publish(f *Fleet) []published {
+	if earlier[f] == nil {
+		for line := range f.Lines() {
+			trace, err := schema.Admit(line.Agent, line.Raw)
+			earlier[f] = append(earlier[f], published{line, f.lines[len(earlier[f])].kind, trace, err})
+		}
+	}
+	return earlier[f]
+}
+
 // admitted is one admitted line.
 type admitted struct {
 	*schema.Trace
 	kind kind
 }
 
-// earlier caches the results of admit: writing and signing the lines of a fleet takes longest.
-var earlier = map[*Fleet][]admitted{}
-
 // admit returns the admitted lines of a fleet, in order.
-func admit(f *Fleet) []admitted {
-	if earlier[f] != nil {
-		return earlier[f]
-	}
-	var all []admitted
-	n := 0
-	for line := range f.Lines() {
-		if trace, err := schema.Admit(line.Agent, line.Raw); err == nil {
-			all = append(all, admitted{trace, f.lines[n].kind})
+func admit(f *Fleet) (all []admitted) {
+	for _, p := range publish(f) {
+		if p.err == nil {
+			all = append(all, admitted{p.trace, p.kind})
 		}
-		n++
 	}
-	earlier[f] = all
 	return all
 }
 
