@@ -73,12 +73,17 @@ var weakStreams = map[string]func(*jetstream.StreamConfig){
 }
 
 func TestEnsureTopologyRefusesWeakStreams(t *testing.T) {
+	broker := brokertest.New(t)
+	connect(t, broker)
+	js := admin(t, broker.URL())
 	for setting, weaken := range weakStreams {
 		t.Run(setting, func(t *testing.T) {
-			broker := brokertest.New(t)
 			cfg := goodTraces()
 			weaken(&cfg)
-			if _, err := admin(t, broker.URL()).CreateStream(t.Context(), cfg); err != nil {
+			if err := js.DeleteStream(t.Context(), cfg.Name); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := js.CreateStream(t.Context(), cfg); err != nil {
 				t.Fatal(err)
 			}
 			checkRefused(t, broker, "stream TRACES", setting)
@@ -127,11 +132,11 @@ var weakConsumers = map[string]func(*jetstream.ConsumerConfig){
 }
 
 func TestEnsureTopologyRefusesWeakConsumers(t *testing.T) {
+	broker := brokertest.New(t)
+	connect(t, broker)
+	js := admin(t, broker.URL())
 	for setting, weaken := range weakConsumers {
 		t.Run(setting, func(t *testing.T) {
-			broker := brokertest.New(t)
-			connect(t, broker)
-			js := admin(t, broker.URL())
 			cfg := jetstream.ConsumerConfig{
 				Durable: "verifier", AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Minute, MaxAckPending: 400_000,
 			}
@@ -148,6 +153,8 @@ func TestEnsureTopologyRefusesWeakConsumers(t *testing.T) {
 }
 
 func TestEnsureTopologyRefusesWeakBuckets(t *testing.T) {
+	broker := brokertest.New(t)
+	js := admin(t, broker.URL())
 	for _, c := range []struct {
 		setting string
 		bucket  jetstream.KeyValueConfig
@@ -158,11 +165,16 @@ func TestEnsureTopologyRefusesWeakBuckets(t *testing.T) {
 		{"ttl", jetstream.KeyValueConfig{Bucket: "handshakes", TTL: 10 * time.Minute}}, // forgets replays too soon
 	} {
 		t.Run(c.setting+" of "+c.bucket.Bucket, func(t *testing.T) {
-			broker := brokertest.New(t)
-			if _, err := admin(t, broker.URL()).CreateKeyValue(t.Context(), c.bucket); err != nil {
+			if err := js.DeleteKeyValue(t.Context(), c.bucket.Bucket); err != nil && !errors.Is(err, jetstream.ErrBucketNotFound) {
+				t.Fatal(err)
+			}
+			if _, err := js.CreateKeyValue(t.Context(), c.bucket); err != nil {
 				t.Fatal(err)
 			}
 			checkRefused(t, broker, "bucket "+c.bucket.Bucket, c.setting)
+			if err := js.DeleteKeyValue(t.Context(), c.bucket.Bucket); err != nil { // the next case begins without it
+				t.Fatal(err)
+			}
 		})
 	}
 }
