@@ -85,7 +85,7 @@ func (s *scene) pinHalf() string {
 	s.t.Helper()
 	samples := map[seriesKey][]aapdrift.Sample{}
 	var order []seriesKey
-	for line := range s.fleet.Lines() {
+	for _, line := range s.lines {
 		trace, err := schema.Admit(line.Agent, line.Raw)
 		if err != nil {
 			continue
@@ -116,11 +116,10 @@ func (s *scene) pinHalf() string {
 func TestChangeToPinned(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 19, Agents: 8, Traces: 400})
 	s.cfg.Lateness = time.Millisecond
-	lines := slices.Collect(s.fleet.Lines())
-	s.publishLines(lines[:len(lines)/2])
+	s.publishLines(s.lines[:len(s.lines)/2])
 	s.finish()
 	s.cfg.Mode, s.cfg.Pins = "pinned", s.pinHalf()
-	s.publishLines(lines[len(lines)/2:])
+	s.publishLines(s.lines[len(s.lines)/2:])
 	env := pipelinetest.Env(t, "drift")
 	stage := pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, &s.cfg, env) })
 	pipelinetest.Await(t, "every message acknowledged", s.done)

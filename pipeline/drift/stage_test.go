@@ -28,6 +28,7 @@ type scene struct {
 	*pipelinetest.Rig
 	t     *testing.T
 	fleet *fleet.Fleet
+	lines []fleet.Line // of the fleet: with the race detector, to write and sign them takes long
 	cfg   Config
 }
 
@@ -36,15 +37,18 @@ func newScene(t *testing.T, cfg fleet.Config) *scene { return sceneOn(pipelinete
 func sceneOn(rig *pipelinetest.Rig, t *testing.T, cfg fleet.Config) *scene {
 	cfg.Start = time.Now()
 	s := &scene{Rig: rig, t: t, fleet: fleet.New(cfg), cfg: Default()}
+	s.lines = slices.Collect(s.fleet.Lines())
 	s.cfg.Common, s.cfg.ClickHouse = s.Common(), s.ClickHouse()
+	var raw [][]byte
 	for _, card := range s.fleet.Cards() {
-		s.Register(t, card.Raw)
+		raw = append(raw, card.Raw)
 	}
+	s.Register(t, raw...)
 	return s
 }
 
 // publish publishes the fleet's lines.
-func (s *scene) publish() { s.publishLines(slices.Collect(s.fleet.Lines())) }
+func (s *scene) publish() { s.publishLines(s.lines) }
 
 func (s *scene) publishLines(lines []fleet.Line) {
 	var records []stream.Record
@@ -100,11 +104,11 @@ func (s *scene) read(name string) (messages []stream.Message) {
 // expected folds the stream in memory.
 func (s *scene) expected() *table {
 	all := newTable()
-	traces := s.read(stream.Traces)
+	traces, registry := s.read(stream.Traces), s.registry(s.Client)
 	for p := range subject.Partitions {
 		messages := slices.DeleteFunc(slices.Clone(traces), func(m stream.Message) bool { return m.Partition != p })
 		if len(messages) > 0 {
-			part := foldAll(s.cfg, s.registry(s.Client), messages)
+			part := foldAll(s.cfg, registry, messages)
 			for id, baseline := range part.baselines {
 				all.baselines[id] = baseline
 			}
@@ -176,11 +180,11 @@ func (s *scene) checkReplay() *table {
 		s.t.Errorf("%d alert messages, want %d: %q", len(messages), len(published), difference(messages, published))
 	}
 	finished := newTable()
+	state, err := s.Client.StreamState(s.t.Context(), stream.Traces)
+	if err != nil {
+		s.t.Fatal(err)
+	}
 	for p := range subject.Partitions {
-		state, err := s.Client.StreamState(s.t.Context(), stream.Traces)
-		if err != nil {
-			s.t.Fatal(err)
-		}
 		rows, err := s.Store.DriftStates(s.t.Context(), state.Created, p)
 		if err != nil {
 			s.t.Fatal(err)
@@ -228,12 +232,12 @@ func (s *scene) stored() (lines []string) {
 func (s *scene) storedBaselines() (lines []string) {
 	s.t.Helper()
 	agents := map[string]bool{}
-	for line := range s.fleet.Lines() {
-		if agents[line.Agent] {
+	for _, card := range s.fleet.Cards() {
+		if agents[card.AgentID] {
 			continue
 		}
-		agents[line.Agent] = true
-		reports, err := s.Store.DriftOf(s.t.Context(), line.Agent, "", 0)
+		agents[card.AgentID] = true
+		reports, err := s.Store.DriftOf(s.t.Context(), card.AgentID, "", 0)
 		if err != nil {
 			s.t.Fatal(err)
 		}
