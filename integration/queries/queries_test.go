@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -29,7 +30,8 @@ func (s *site) askAll(t *testing.T, parameters map[string]string) answers {
 
 const pointsQuery = "SELECT agent_id, card_id, status, similarity, streak, event_time, stream_sequence FROM drift_points FINAL"
 
-// The recorded corpus, sealed.
+// The recorded corpus goes through all stages: it is judged and sealed as expected, and every question has the
+// answer that follows from its traces and cards.
 func TestQueriesOnCorpus(t *testing.T) {
 	corpus := pipelinetest.ReadCorpus(t)
 	all := newTruth(t, corpus.Cards, corpus.Records, corpus.Violations)
@@ -37,6 +39,8 @@ func TestQueriesOnCorpus(t *testing.T) {
 	if *update {
 		s.measure(t, parametersOf(all.traces[0]))
 	}
+	s.checkCorpusIsJudged(t, corpus)
+	s.checkCorpusIsSealed(t, all)
 	got := s.check(t, all, all.traces[0], nil, 0)
 	if len(got[7]) != 2 {
 		t.Errorf("7. %d actions were denied and done, want 2", len(got[7]))
@@ -64,15 +68,16 @@ func (s *site) check(t *testing.T, all *truth, trace *schema.Trace, unsealed []s
 
 // denied returns the sessions with a trace that leads to deny, without those of unsealed.
 func (all *truth) denied(unsealed []store.SessionKey) (sessions []string) {
-	bad := all.deniedByTrigger()
+	bad := map[string]bool{}
+	for _, id := range all.deniedByTrigger() {
+		bad[id] = true
+	}
 	for _, ids := range all.violations {
-		for id := range ids {
-			bad = append(bad, id)
-		}
+		maps.Copy(bad, ids)
 	}
 	for _, trace := range all.traces {
 		key := store.SessionKey{AgentID: trace.AgentID, SessionID: schema.SessionID(trace)}
-		if slices.Contains(bad, trace.TraceID) && !slices.Contains(sessions, key.SessionID) && !slices.Contains(unsealed, key) {
+		if bad[trace.TraceID] && !slices.Contains(sessions, key.SessionID) && !slices.Contains(unsealed, key) {
 			sessions = append(sessions, key.SessionID)
 		}
 	}

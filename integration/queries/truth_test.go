@@ -42,9 +42,10 @@ func newTruth(t *testing.T, cards [][]byte, records []stream.Record, violations 
 
 // sessions returns all sessions in the order of their first trace.
 func (all *truth) sessions() (keys []store.SessionKey) {
+	seen := map[store.SessionKey]bool{}
 	for _, trace := range all.traces {
-		if key := (store.SessionKey{AgentID: trace.AgentID, SessionID: schema.SessionID(trace)}); !slices.Contains(keys, key) {
-			keys = append(keys, key)
+		if key := (store.SessionKey{AgentID: trace.AgentID, SessionID: schema.SessionID(trace)}); !seen[key] {
+			keys, seen[key] = append(keys, key), true
 		}
 	}
 	return keys

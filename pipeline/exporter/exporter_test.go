@@ -6,7 +6,6 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -209,62 +208,6 @@ func rotate(t *testing.T, bound func(*exporter.Config)) {
 	}
 	if got := fmt.Sprint(ids); got != "[tr-0 tr-1 tr-2 tr-3 tr-4]" {
 		t.Errorf("the parts hold %s", got)
-	}
-}
-
-func TestCorpusIsSealed(t *testing.T) {
-	corpus := pipelinetest.ReadCorpus(t)
-	s := newSite(t)
-	s.Register(t, corpus.Cards...)
-	s.Publish(t, corpus.Records...)
-	order := map[store.SessionKey][]string{}
-	for _, r := range corpus.Records {
-		parsed, err := schema.Admit("", r.Data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		key := store.SessionKey{AgentID: parsed.AgentID, SessionID: schema.SessionID(parsed)}
-		if order[key] == nil {
-			s.requestEnd(t, key.AgentID, key.SessionID)
-		}
-		order[key] = append(order[key], parsed.TraceID)
-	}
-	s.judge(t)
-	s.export(t, nil)
-	pipelinetest.Await(t, "a bundle for each session", func() bool {
-		c, err := s.Store.Counts(t.Context())
-		return err == nil && c.Bundles >= uint64(len(order))
-	})
-	s.checkCorpusVerdicts(t, len(order))
-	bundles := s.bundles(t, "", "")
-	if len(bundles) != len(order) {
-		t.Errorf("%d bundles, want %d", len(bundles), len(order))
-	}
-	for _, b := range bundles {
-		_, rows := s.check(t, b)
-		if got, want := fmt.Sprint(traceIDs(t, rows)), fmt.Sprint(order[store.SessionKey{AgentID: b.AgentID, SessionID: b.SessionID}]); got != want {
-			t.Errorf("%s holds\n%s, want\n%s", b.Path, got, want)
-		}
-	}
-}
-
-// checkCorpusVerdicts requires a verdict on each session whose only findings are hand-overs to
-// people whose answers were not recorded.
-func (s *site) checkCorpusVerdicts(t *testing.T, sessions int) {
-	t.Helper()
-	verdicts, err := s.Store.SessionVerdicts(t.Context(), "", "")
-	if err != nil || len(verdicts) != sessions {
-		t.Errorf("%d verdicts on %d sessions, error %v", len(verdicts), sessions, err)
-	}
-	found, traces := map[string]int64{}, int64(0)
-	for _, v := range verdicts {
-		traces += v.Traces.Total
-		for kind, n := range v.FindingCounts {
-			found[kind] += n
-		}
-	}
-	if want := map[string]int64{schema.EscalationUnanswered: 138}; !maps.Equal(found, want) || traces != 8039 {
-		t.Errorf("findings of %d traces are %v, want %v", traces, found, want)
 	}
 }
 

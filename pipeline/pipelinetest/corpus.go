@@ -67,6 +67,36 @@ func ReadCorpus(t testing.TB) *Corpus {
 	return c
 }
 
+// Part returns the corpus of every n-th session.
+func (c *Corpus) Part(t testing.TB, n int) *Corpus {
+	t.Helper()
+	part := &Corpus{Dir: c.Dir, Cards: c.Cards, Violations: map[string]map[string]bool{}}
+	sessions := map[[2]string]int{}
+	for _, r := range c.Records {
+		trace, err := schema.Admit(r.Agent, r.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		session := [2]string{trace.AgentID, schema.SessionID(trace)}
+		if _, begun := sessions[session]; !begun {
+			sessions[session] = len(sessions)
+		}
+		if sessions[session]%n != 0 {
+			continue
+		}
+		part.Records = append(part.Records, r)
+		for kind, ids := range c.Violations {
+			if ids[trace.TraceID] {
+				if part.Violations[kind] == nil {
+					part.Violations[kind] = map[string]bool{}
+				}
+				part.Violations[kind][trace.TraceID] = true
+			}
+		}
+	}
+	return part
+}
+
 // CheckViolations checks that found are the corpus's violations, id for id.
 func (c *Corpus) CheckViolations(t testing.TB, found map[string][]string) {
 	t.Helper()

@@ -44,21 +44,6 @@ func violations(t testing.TB, rig *pipelinetest.Rig) map[string][]string {
 	return found
 }
 
-func TestCorpusIsJudgedAsExpected(t *testing.T) {
-	corpus := pipelinetest.ReadCorpus(t)
-	rig := pipelinetest.New(t)
-	rig.Register(t, corpus.Cards...)
-	rig.Publish(t, corpus.Records...)
-	stage := start(t, rig)
-	pipelinetest.Await(t, "all traces stored", func() bool { return counts(t, rig).Traces >= uint64(len(corpus.Records)) })
-	stage.Stop(t)
-	got := counts(t, rig)
-	if got.Traces != uint64(len(corpus.Records)) || got.Verdicts != got.Traces || got.CardUnknown != 0 || got.DeadLetters != 0 {
-		t.Errorf("counts are %+v", got)
-	}
-	corpus.CheckViolations(t, violations(t, rig))
-}
-
 // A trace whose card is not registered is stored, and judged when the card arrives.
 func TestUnknownCardIsJudgedLate(t *testing.T) {
 	rig := pipelinetest.New(t)

@@ -136,12 +136,12 @@ func checkKeys(t *testing.T, r *Result) {
 	}
 }
 
-// The first recorded traces of the corpus are played twice on one data directory. The broker
+// Recorded sessions of all agents are played twice on one data directory. The broker
 // forgets message ids at once, as it does some minutes after a first run. In
-// integration.TestCorpusSurvivesKills the whole corpus goes through the stages.
+// integration/queries the whole corpus goes through the stages.
 func TestCorpusTwice(t *testing.T) {
-	const traces = 2000
-	corpus := pipelinetest.ReadCorpus(t)
+	corpus := pipelinetest.ReadCorpus(t).Part(t, 8)
+	traces := len(corpus.Records)
 	cfg := Config{Machine: machineConfig(t), From: filepath.Join(t.TempDir(), "traces.jsonl"), Cards: filepath.Join(corpus.Dir, "cards.jsonl")}
 	cfg.Machine.NATS = forgetful(t)
 	var lines []byte
@@ -150,7 +150,7 @@ func TestCorpusTwice(t *testing.T) {
 		want[kind] = 0
 	}
 	sessions := map[[2]string]bool{}
-	for _, record := range corpus.Records[:traces] {
+	for _, record := range corpus.Records {
 		lines = append(append(lines, record.Data...), '\n')
 		trace, err := schema.Admit(record.Agent, record.Data)
 		if err != nil {
