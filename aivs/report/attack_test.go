@@ -152,7 +152,7 @@ func TestPageClaimsNothingUnproven(t *testing.T) {
 	if strings.Contains(text, "--key "+fmt.Sprintf("%x", public)) {
 		t.Error("the page tells its reader to check with the key that the page itself names")
 	}
-	markup, text := page(t, shop(t).sealed(t, key()), 0)
+	markup, _ := page(t, shop(t).sealed(t, key()), 0)
 	banner := markup[strings.Index(markup, `<div class="banner`):]
 	if banner = banner[:strings.Index(banner, "</div>")]; !strings.Contains(banner, "NOT CHECKED: who signed. Anyone can make a file that looks like this one") {
 		t.Errorf("the first box does not say that nobody checked who signed: %s", banner)
