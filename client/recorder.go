@@ -74,6 +74,7 @@ type Recorder struct {
 	mu       sync.Mutex
 	closed   bool
 	sessions map[string]*sessionState
+	begun    uint64 // sessions, in all
 	queue    []item
 	queued   int      // bytes in queue
 	flush    bool     // Flush waits: cut the current batch

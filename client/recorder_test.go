@@ -225,6 +225,27 @@ func TestCallsAndNumbers(t *testing.T) {
 	}
 }
 
+// The last sessions are remembered, also those that are never ended.
+func TestSessionsAreForgotten(t *testing.T) {
+	r, _ := record(t, nobody, func(c *RecorderConfig) { c.Spool = NoSpool })
+	for i := range maxSessions {
+		r.Session(fmt.Sprint(i), KeepOpen(), FirstNumber(7))
+	}
+	r.Session("0") // is used again
+	r.Session("one more")
+	if len(r.sessions) != maxSessions {
+		t.Errorf("%d sessions are remembered", len(r.sessions))
+	}
+	for _, c := range []struct {
+		id   string
+		next uint64
+	}{{"0", 7}, {"2", 7}, {"1", 1}} {
+		if got := r.Session(c.id).NextNumber(); got != c.next {
+			t.Errorf("session %s goes on with %d, want %d", c.id, got, c.next)
+		}
+	}
+}
+
 func TestRecorderSigns(t *testing.T) {
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {

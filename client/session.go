@@ -24,7 +24,8 @@ type Session struct {
 // sessionState is what a recorder knows of a session id. A session that is begun again continues
 // with it.
 type sessionState struct {
-	id string
+	id    string
+	begun uint64 // order among the recorder's sessions; guarded by its lock
 
 	mu    sync.Mutex
 	next  uint64 // number of the next trace; 0: its traces have no numbers
@@ -44,8 +45,8 @@ func KeepOpen() SessionOption { return func(s *Session) { s.open = true } }
 // in which several processes record.
 func FirstNumber(n uint64) SessionOption { return func(s *Session) { s.state.next = n } }
 
-// maxSessions bounds the ended sessions whose numbers a recorder remembers.
-const maxSessions = 10_000
+// maxSessions bounds the sessions whose numbers a recorder remembers.
+const maxSessions = 1000
 
 // Session begins a session, or continues one that this recorder had. An empty id is a new UUID.
 func (r *Recorder) Session(id string, options ...SessionOption) *Session {
@@ -55,17 +56,14 @@ func (r *Recorder) Session(id string, options ...SessionOption) *Session {
 	r.mu.Lock()
 	state := r.sessions[id]
 	if state == nil {
-		for known, other := range r.sessions {
-			if len(r.sessions) < maxSessions {
-				break
-			}
-			if other.over() {
-				delete(r.sessions, known)
-			}
+		if len(r.sessions) >= maxSessions {
+			r.forgetSession()
 		}
 		state = &sessionState{id: id, next: 1}
 		r.sessions[id] = state
 	}
+	r.begun++
+	state.begun = r.begun
 	r.mu.Unlock()
 	s := &Session{recorder: r, state: state}
 	state.mu.Lock()
@@ -77,10 +75,15 @@ func (r *Recorder) Session(id string, options ...SessionOption) *Session {
 	return s
 }
 
-func (s *sessionState) over() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ended
+// forgetSession forgets the session that was begun first. The caller holds the lock.
+func (r *Recorder) forgetSession() {
+	var first *sessionState
+	for _, state := range r.sessions {
+		if first == nil || state.begun < first.begun {
+			first = state
+		}
+	}
+	delete(r.sessions, first.id)
 }
 
 // ID returns the session's id.
