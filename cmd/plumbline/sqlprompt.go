@@ -31,9 +31,9 @@ type sqlPrompt struct {
 const promptHelp = `A query ends with a semicolon and may have several lines.
   \d          the tables and views, with their comments
   \d NAME     the columns of a table or view, with their comments
-  \q          end; also Ctrl-D
+  \q          end; also exit, quit and Ctrl-D
   \?          this help
-For wide rows, end a query with FORMAT Vertical. Tab completes the name of a table, view or column.
+A parameter {agent:String} has the value of SET param_agent = '…'. For wide rows, end a query with FORMAT Vertical. Tab completes the name of a table, view or column.
 Ctrl-C stops a query on the server, or drops what you have typed. docs/QUERIES.md has thirty queries to begin with.`
 
 // The answers to \d and \d NAME. The views come first: they show each row once.
@@ -144,9 +144,13 @@ func (p *sqlPrompt) loop(ctx context.Context, con *console) error {
 				break
 			}
 		}
-		if typed = rest.text; len(statements) == 0 && strings.EqualFold(typed, "help") {
+		typed = rest.text
+		switch strings.ToLower(typed) {
+		case "help":
 			typed = ""
 			fmt.Fprintln(con.errs, promptHelp)
+		case "exit", "quit":
+			return nil
 		}
 	}
 }

@@ -146,7 +146,7 @@ func TestPrompt(t *testing.T) {
 	}
 	x.types("\\?\r")
 	x.expect("Ctrl-C stops a query on the server")
-	x.types("\\q\r")
+	x.types("exit\r")
 	if err := command.Wait(); err != nil {
 		t.Error(err)
 	}
