@@ -165,7 +165,7 @@ FROM
                toUInt64(0) AS sealed, toUInt64(0) AS files, '' AS file, toDateTime64(0, 9, 'UTC') AS at,
                countIf(stream_sequence > reached) AS above
         FROM traces FINAL
-        LEFT JOIN (SELECT tenant, agent_id, session_id, max(last_sequence) AS reached FROM bundles GROUP BY tenant, agent_id, session_id) AS b
+        GLOBAL LEFT JOIN (SELECT tenant, agent_id, session_id, max(last_sequence) AS reached FROM bundles GROUP BY tenant, agent_id, session_id) AS b
             USING (tenant, agent_id, session_id)
         GROUP BY tenant, agent_id, session_id
         UNION ALL
