@@ -100,6 +100,35 @@ func TestStatementsOverHTTP(t *testing.T) {
 	}
 }
 
+// With a tenant, statements read the rows of this tenant only: of tables, through views, and on shards.
+func TestOnlyTenant(t *testing.T) {
+	d, dsn := open(t)
+	at := enginetest.Engine(t).HTTPAddr()
+	if onShards {
+		at = enginetest.Shards(t)[0].HTTPAddr()
+	}
+	for _, tenant := range []string{"one", "other", "other"} {
+		exec(t, d, "INSERT INTO traces (tenant, agent_id, trace_id, digest, retain_until) SETTINGS insert_distributed_sync = 1 SELECT '"+tenant+"', toString(number), 't', SHA256('t'), now() + 1000000 FROM numbers(10)")
+	}
+	h, err := OpenHTTP(Config{DSN: dsn, Stage: "test"}, "http://"+at)
+	if err == nil {
+		t.Cleanup(h.Close)
+		err = h.OnlyTenant("other")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, query := range []string{"tenant FROM traces", "tenant FROM visible_traces", "tenant FROM session_summary", "tenant FROM agents_daily"} {
+		var out bytes.Buffer
+		if err := h.Run(t.Context(), Statement{Text: "SELECT count(), any(tenant), uniqExact(tenant) FROM (SELECT " + query + ")", Format: "TSV"}, &out); err != nil || out.String() != "10\tother\t1\n" {
+			t.Errorf("%s: %q, %v", query, out.String(), err)
+		}
+	}
+	if err := h.OnlyTenant("it's"); err == nil {
+		t.Error("a tenant's name with a quote was taken")
+	}
+}
+
 // A statement whose context ends has ended on the server when Run returns: a reader's, who has no right
 // to KILL, and an administrator's. The statement writes nothing, so the server does not notice by itself.
 func TestCancelledStatementEndsOnTheServer(t *testing.T) {
