@@ -74,8 +74,12 @@ func (p *parameters) id(name string) string {
 // during returns the times from and to. Without them it returns all times.
 func (p *parameters) during() (from, to time.Time) {
 	from, to = p.time("from", schema.EarliestTime), p.time("to", schema.LatestTime)
-	if len(p.faults) == 0 && !from.Before(to) {
+	switch {
+	case len(p.faults) > 0 || from.Before(to):
+	case p.values.Has("to"):
 		p.fault("to", "is not after from")
+	default:
+		p.fault("from", "is later than any trace can be")
 	}
 	return from, to
 }

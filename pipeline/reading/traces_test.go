@@ -224,7 +224,7 @@ func TestParametersAreChecked(t *testing.T) {
 	r := start(t, nil)
 	for query, pointer := range map[string]string{
 		"agent=a": "?agent", "limit=0": "?limit", "limit=1001": "?limit", "limit=x": "?limit", "from=yesterday": "?from", "to=2026-11-20": "?to",
-		"from=2026-11-21T00:00:00Z&to=2026-11-20T00:00:00Z": "?to", "violation=NONE": "?violation", "cursor=x": "?cursor", "cursor=e30x": "?cursor",
+		"from=2026-11-21T00:00:00Z&to=2026-11-20T00:00:00Z": "?to", "from=2200-01-01T00:00:00Z": "?from", "violation=NONE": "?violation", "cursor=x": "?cursor", "cursor=e30x": "?cursor",
 		"agent_id=": "?agent_id", "session_id=" + strings.Repeat("x", schema.MaxIDBytes+1): "?session_id", "limit=1&limit=2": "?limit", "limit=%zz": "?",
 	} {
 		if p := r.refused("/v1/traces?"+query, http.StatusBadRequest, "invalid_request"); len(p.Faults) == 0 || p.Faults[0].Pointer != pointer {
