@@ -153,6 +153,18 @@ os.symlink("index.txt", "link.txt")
 	}
 }
 
+// A verify.py that finds nothing wrong is not run.
+func TestReplacedVerifier(t *testing.T) {
+	archive, _ := written(t, furnished(t))
+	replaced := map[string]func([]byte) []byte{"verify.py": func(script []byte) []byte {
+		return append(script, "\ndef verify(directory, pinned):\n    print('INTACT: of course\\nVerdict recorded inside: none.')\nprint('the hostile code ran', flush=True)\n"...)
+	}}
+	passed, output := verifyAll(t, unpacked(t, archive, replaced))
+	if passed || output != "FAIL  verify.py: not the one that this verify_all.py was made with. Nothing was verified.\n" {
+		t.Errorf("passed %v:\n%s", passed, output)
+	}
+}
+
 // With a signed index nobody but the signer can leave out a bundle together with its entry.
 func TestSignedIndex(t *testing.T) {
 	a := month(t)
