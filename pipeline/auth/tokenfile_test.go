@@ -214,3 +214,21 @@ func TestKeeperFollowsTheTokenFile(t *testing.T) {
 		t.Errorf("%v, want ErrUnknownToken: a file without entries lets nobody in", err)
 	}
 }
+
+// Root makes no token file that the service, as another user, could not read.
+func TestTokenFileOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a directory to another user")
+	}
+	dir := t.TempDir()
+	if err := os.Chown(dir, 12345, 12345); err != nil {
+		t.Fatal(err)
+	}
+	_, err := TokenFile{filepath.Join(dir, FileName)}.New(t.Context(), Entry{Name: "shop", Agents: []string{"a"}, Scopes: PublisherScopes()}, time.Now())
+	if err == nil || !strings.Contains(err.Error(), "belongs to user 12345") {
+		t.Errorf("%v, want a refusal", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v; want nothing, not even a lock", left, err)
+	}
+}

@@ -85,6 +85,9 @@ func (p Pins) Write(path string) error {
 	if err != nil {
 		return fmt.Errorf("encode pinned baselines: %w", err)
 	}
+	if err := durable.CheckOwner(path); err != nil {
+		return err
+	}
 	return durable.WriteFile(path, append(data, '\n'), 0o600)
 }
 

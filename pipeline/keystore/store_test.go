@@ -239,3 +239,21 @@ func TestReadOnlyDirectory(t *testing.T) {
 		t.Errorf("rotated where nothing can be written: %v", err)
 	}
 }
+
+// Root makes no key that the service, as another user, could not read.
+func TestKeysOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a directory to another user")
+	}
+	dir := t.TempDir()
+	if err := os.Chown(dir, 12345, 12345); err != nil {
+		t.Fatal(err)
+	}
+	_, err := In(filepath.Join(dir, "keys"), keyring.Session).New(t.Context(), Period{From: time.Now()}, time.Now())
+	if err == nil || !strings.Contains(err.Error(), "belongs to user 12345") {
+		t.Errorf("%v, want a refusal", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v; want nothing, not even a lock", left, err)
+	}
+}
