@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +32,8 @@ type site struct {
 	kept   string // a copy from before any damage
 	stages []*pipelinetest.Stage
 	now    time.Time // for the comparison; zero: the present
+
+	changed map[string]bool // tables that exec has changed since the last restore
 
 	anchors     exporter.Anchors    // settings of the exporter
 	authorities []*x509.Certificate // authorities whose stamps the comparison trusts
@@ -158,10 +161,15 @@ func (s *site) restWithoutDrift(t testing.TB) {
 	}
 }
 
-// exec runs a statement with all rights.
+// exec runs a statement with all rights that changes a table: ALTER TABLE x or INSERT INTO x.
 func (s *site) exec(t testing.TB, format string, args ...any) {
 	t.Helper()
-	s.Exec(t, format, args...)
+	statement := fmt.Sprintf(format, args...)
+	if s.changed == nil {
+		s.changed = map[string]bool{}
+	}
+	s.changed[strings.Fields(statement)[2]] = true
+	s.Exec(t, "%s", statement)
 }
 
 // compare runs the comparison and returns its differences.

@@ -240,19 +240,23 @@ var tampered = []string{"traces", "verdicts", "dead_letters", "drift_points", "b
 func (s *site) keep(t *testing.T) {
 	t.Helper()
 	for _, table := range tampered {
-		s.exec(t, "CREATE TABLE kept_%s AS %s", table, s.Local(table))
-		s.exec(t, "INSERT INTO kept_%s SELECT * FROM %s", table, table)
+		s.Exec(t, "CREATE TABLE kept_%s AS %s", table, s.Local(table))
+		s.Exec(t, "INSERT INTO kept_%s SELECT * FROM %s", table, table)
 	}
 	s.kept = s.dir
 }
 
-// restore restores the saved rows and files.
+// restore restores the rows that exec has changed, and all files.
 func (s *site) restore(t *testing.T) {
 	t.Helper()
-	for _, table := range tampered {
-		s.exec(t, "TRUNCATE TABLE %s", table)
-		s.exec(t, "INSERT INTO %s SELECT * FROM kept_%s", table, table)
+	for table := range s.changed {
+		if !slices.Contains(tampered, table) {
+			t.Fatalf("the rows of %s are not kept", table)
+		}
+		s.Exec(t, "TRUNCATE TABLE %s", table)
+		s.Exec(t, "INSERT INTO %s SELECT * FROM kept_%s", table, table)
 	}
+	clear(s.changed)
 	s.dir = t.TempDir()
 	if err := os.CopyFS(s.dir, os.DirFS(s.kept)); err != nil {
 		t.Fatal(err)
