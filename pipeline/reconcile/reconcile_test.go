@@ -6,8 +6,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/reconcile"
 )
 
-func TestUntouchedDataAgrees(t *testing.T) {
-	s := filled(t)
+func (s *site) untouchedDataAgrees(t *testing.T) {
 	summary, found := s.compare(t)
 	if summary.Differences != 0 || len(found) != 0 || len(summary.Skipped) != 0 {
 		t.Errorf("skipped %v, found\n%s", summary.Skipped, lines(found))

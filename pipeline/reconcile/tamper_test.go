@@ -170,9 +170,10 @@ var damages = []damage{
 		map[reconcile.Kind]string{reconcile.ProofMissing: `session "y"`}},
 }
 
-// Every change to the pipeline's data is reported, and nothing else is.
+// Every change to the pipeline's data is reported, and nothing else is. Data that nobody has touched agrees.
 func TestDamageIsReported(t *testing.T) {
 	s := filled(t)
+	t.Run("none", s.untouchedDataAgrees)
 	s.keep(t)
 	for _, d := range damages {
 		t.Run(d.name, func(t *testing.T) {
@@ -183,6 +184,7 @@ func TestDamageIsReported(t *testing.T) {
 	}
 	s.restore(t)
 	s.demand(t, nil)
+	t.Run("receipts that the verifier did not write", s.forgedReceiptsAreReported) // last: nothing restores a stream
 }
 
 // Traces that drift does not ack are counted, and soon reported as a difference.
@@ -202,9 +204,7 @@ func TestStoppedDriftIsReported(t *testing.T) {
 	s.demand(t, map[reconcile.Kind]string{reconcile.PointOverdue: "sequence 1: drift has acknowledged nothing of partition 12 beyond this sequence: 2 traces wait"})
 }
 
-// Receipts that the verifier did not write are reported.
-func TestForgedReceiptsAreReported(t *testing.T) {
-	s := filled(t)
+func (s *site) forgedReceiptsAreReported(t *testing.T) {
 	s.receipt(t, 77, "x", schema.Digest{7})
 	s.receipt(t, 1, "elsewhere", trace("x-1", "x", 1).Digest)
 	s.demand(t, map[reconcile.Kind]string{
