@@ -110,7 +110,7 @@ func TestPublishRepeatsOnlyLinesWithoutAnOutcome(t *testing.T) {
 	}
 }
 
-// What a proxy, or something else, answers instead of ingest is told from an answer of ingest.
+// The recorder distinguishes the answer of a proxy, or of something else, from an answer of ingest.
 func TestAnswersOfOthers(t *testing.T) {
 	_, publisher := start(t, reply(429, "<html>"), reply(504, ""), reply(200, allOutcomes))
 	if got, err := publisher.Publish(t.Context(), lines); err != nil || statuses(got) != "accepted refused duplicate " {

@@ -27,8 +27,8 @@ type Archive struct {
 	MissingKnown bool   // Missing has everything of the range that the operator's database has in no bundle
 	KeyList      []byte // keys.jsonl; nil if there is none
 
-	// Key signs the index, nil: nobody does. Without a signature, whoever passes the archive on can
-	// leave out bundles together with their entries.
+	// Key signs the index. It is nil if the index has no signature: then whoever passes the archive
+	// on can leave out bundles together with their entries.
 	Key ed25519.PrivateKey
 }
 

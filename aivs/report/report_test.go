@@ -304,8 +304,8 @@ func TestPolicyOfThePage(t *testing.T) {
 	}
 }
 
-// Of many decisions, the gravest and the first ones are shown in full. One line stands for each run
-// of the others, so that all of them are accounted for.
+// Of many decisions, the most severe and the first ones are shown in full. Each run of the others is
+// one line, so no decision is missing from the page.
 func TestPageOfManyDecisions(t *testing.T) {
 	const n = 10_000
 	s := &session{last: true}
