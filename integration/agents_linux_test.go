@@ -22,7 +22,7 @@ import (
 // minutes is how long a step may take with many agents.
 const minutes = time.Hour
 
-var manyAgents = flag.Int("agents", 0, "agents of TestMemoryOfManyAgents, each with a card of its own; 0 leaves it out")
+var manyAgents = flag.Int("agents", 0, "agents of TestMemoryOfManyAgents and TestDriftOfManyAgents, each with a card of its own; 0 leaves them out")
 
 // TestMemoryOfManyAgents measures the resident memory of services that know the cards of many
 // agents: after their start, and after a trace of each agent.
@@ -53,7 +53,7 @@ func TestMemoryOfManyAgents(t *testing.T) {
 		return strings.Contains(metricsOf(t, s.verifier), `plumbline_backlog_messages{consumer="cards",stage="verifier"} 0`)
 	})
 	t.Logf("every card a row %s later", time.Since(began).Round(time.Second/10))
-	s.resident("every card known")
+	s.resident("every card known", s.ingest, s.verifier)
 	var records []stream.Record
 	for line := range f.Lines() {
 		records = append(records, pipelinetest.Record(line.Agent, line.Raw))
@@ -75,7 +75,7 @@ func TestMemoryOfManyAgents(t *testing.T) {
 		return err == nil && progress.AckFloor >= last
 	})
 	t.Logf("%d traces published in %s, judged after %s", len(records), published.Round(time.Second/10), time.Since(began).Round(time.Second/10))
-	s.resident("a trace of each agent judged")
+	s.resident("a trace of each agent judged", s.ingest, s.verifier)
 }
 
 // registerAll writes cards into the bucket as a registry would, many concurrently.
@@ -97,13 +97,13 @@ func (s *site) registerAll(cards []fleet.Card) {
 			s.t.Fatal(err)
 		}
 	}
-	s.t.Logf("%d cards of %d agents, %d bytes each", len(cards), *manyAgents, size/len(cards))
+	s.t.Logf("%d cards registered, %d bytes each", len(cards), size/len(cards))
 }
 
 // resident logs the resident memory of each service.
-func (s *site) resident(when string) {
+func (s *site) resident(when string, services ...*service) {
 	s.t.Helper()
-	for _, service := range []*service{s.ingest, s.verifier} {
+	for _, service := range services {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", service.cmd.Process.Pid))
 		if err != nil {
 			s.t.Fatal(err)
@@ -115,7 +115,7 @@ func (s *site) resident(when string) {
 			}
 		}
 		for each := range strings.Lines(metricsOf(s.t, service)) {
-			if strings.HasPrefix(each, "plumbline_card") || strings.HasPrefix(each, "go_memstats_heap_alloc_bytes") {
+			if strings.HasPrefix(each, "plumbline_card") || strings.HasPrefix(each, "plumbline_drift_series") || strings.HasPrefix(each, "go_memstats_heap_alloc_bytes") {
 				line += ", " + strings.TrimSpace(each)
 			}
 		}

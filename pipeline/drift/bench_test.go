@@ -123,7 +123,7 @@ func (b *bench) walk(behaviour []*schema.Trace, n int) {
 		e.id = fingerprintOf(e.sample.TraceID)
 		b.fold.receive(e)
 		for range remembered { // as if this many more had arrived
-			b.fold.series[seriesKey{e.sample.AgentID, e.sample.CardID}].recent.add(mention{})
+			b.fold.series[seriesKey{AgentID: e.sample.AgentID, CardID: e.sample.CardID}].recent.add(mention{})
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -36,6 +37,13 @@ func (s *parcels) Progress(context.Context) (stream.Progress, error) {
 func (s *parcels) StreamCreated() time.Time { return noon }
 func (s *parcels) Close()                   {}
 
+// noStates has no state of any series.
+type noStates struct{ Rows }
+
+func (noStates) DriftStates(context.Context, time.Time, int, []store.SeriesKey) ([]store.DriftState, error) {
+	return nil, nil
+}
+
 // A quiet partition's traces become due once it was quiet for as long as they may wait, whatever
 // this machine's wall clock says: not earlier, or a trace that arrives within the lateness would
 // be late, and not a day later.
@@ -43,8 +51,9 @@ func TestWallClockJumps(t *testing.T) {
 	for _, jump := range []time.Duration{24 * time.Hour, -24 * time.Hour, -3 * time.Second} {
 		t.Run(jump.String(), func(t *testing.T) {
 			cfg := Default()
+			env := pipelinetest.Env(t, "drift")
 			s := &stage{
-				cfg: &cfg, env: pipelinetest.Env(t, "drift"), registry: noCards{}, pins: Pins{},
+				cfg: &cfg, env: env, registry: noCards{}, pins: Pins{}, rows: noStates{}, metrics: newMetrics(env.Metrics),
 				now: func() time.Time { return time.Now().Round(0).Add(jump) },
 			}
 			p := newPartition(s, 0)

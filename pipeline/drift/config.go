@@ -6,6 +6,7 @@ import (
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/pipeline/config"
+	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
 type Config struct {
@@ -16,6 +17,8 @@ type Config struct {
 
 	BatchRows int           `help:"Maximum number of points of a partition in one insert."`
 	BatchAge  time.Duration `help:"How often points, alerts and states are stored."`
+
+	ResidentSeries int `help:"Maximum number of series (an agent under a card) in memory, at most 4 KiB each. Those without a trace for the longest time are read from ClickHouse again when they get one."`
 }
 
 // Rules determine the result, together with the stream and the cards.
@@ -46,6 +49,8 @@ func Default() Config {
 		Rules:      DefaultRules(),
 		BatchRows:  10_000,
 		BatchAge:   250 * time.Millisecond,
+
+		ResidentSeries: 250_000,
 	}
 }
 
@@ -69,6 +74,7 @@ func (c *Config) Validate() []config.Fault {
 	faults = append(faults, c.Rules.Validate()...)
 	faults.Check(c.BatchRows > 0 && c.BatchRows <= mostWaiting, "batch_rows", "%d: want 1 to %d", c.BatchRows, mostWaiting)
 	faults.Check(c.BatchAge > 0, "batch_age", "%s: want more than 0", c.BatchAge)
+	faults.Check(c.ResidentSeries >= subject.Partitions, "resident_series", "%d: want at least %d, one for each partition", c.ResidentSeries, subject.Partitions)
 	return faults
 }
 

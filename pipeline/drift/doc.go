@@ -4,7 +4,7 @@
 // comparisons, and the state to continue from.
 //
 // It owns the order of traces: how long a trace waits for older ones, which traces come too late,
-// and which are duplicates. It does not own the step (package aap/drift), the tables
+// and which are duplicates. It also owns which series are in memory. It does not own the step (package aap/drift), the tables
 // (pipeline/store), the broker's messages (pipeline/stream), or the definition of a session.
 //
 // Invariants: which traces are applied, and in which order, depends on the stream alone. The
@@ -12,7 +12,10 @@
 // depend on where a worker stops and starts again, so a replay gives the same points and the same
 // alert ids. An agent's clock orders its traces and advances nothing: a trace dated after its
 // arrival counts as made when it arrived, and does not make other traces late. A message is acked
-// once the state that lists it is durable. A tenant has one drift stage, enforced by a lease. A
+// once the state that lists it is durable. A series that is not in memory is read from its stored
+// state when a trace of it arrives, after a start and after it was evicted; a series is evicted
+// only when its state is durable and none of its traces waits. So a stage reads no states ahead,
+// and its memory does not grow with the number of agents. A tenant has one drift stage, enforced by a lease. A
 // second worker on a partition would take deliveries from the first; both would detect the gap
 // and read again, and the states of either are equal or older.
 //

@@ -37,7 +37,7 @@ const (
 
 // Rows stores baselines, points, alerts and states durably (store.Store).
 type Rows interface {
-	DriftStates(ctx context.Context, streamCreated time.Time, partition int) ([]store.DriftState, error)
+	DriftStates(ctx context.Context, streamCreated time.Time, partition int, series []store.SeriesKey) ([]store.DriftState, error)
 	InsertDriftBaselines(ctx context.Context, baselines []store.DriftBaseline) error
 	InsertDriftPoints(ctx context.Context, points []store.DriftPoint) error
 	InsertDriftAlerts(ctx context.Context, alerts []store.DriftAlert) error
@@ -141,11 +141,7 @@ func (p *partition) follow(ctx context.Context) error {
 		return service.UnlessEnded(ctx, err)
 	}
 	defer source.Close()
-	// The states are read only now: they must list all messages that were acked before the
-	// consumer was rewound.
-	if err := p.begin(ctx, source.StreamCreated()); err != nil {
-		return service.UnlessEnded(ctx, err)
-	}
+	p.begin(source.StreamCreated())
 	for ctx.Err() == nil {
 		if err := p.next(ctx, source); err != nil {
 			return service.UnlessEnded(ctx, err)
@@ -154,22 +150,14 @@ func (p *partition) follow(ctx context.Context) error {
 	return nil
 }
 
-// begin starts a fold from the stored states. The messages that the previous fold had not acked
-// are redelivered.
-func (p *partition) begin(ctx context.Context, created time.Time) error {
-	rows, err := p.stage.rows.DriftStates(ctx, created, p.number)
-	if err != nil {
-		return err
-	}
+// begin starts a fold without any series. The messages that the previous fold had not acked are
+// redelivered.
+func (p *partition) begin(created time.Time) {
 	fresh := p.stage.newFold(p.number, created)
-	if err := fresh.resume(rows); err != nil {
-		return service.Permanent(fmt.Errorf("partition %d, table drift_state: %w", p.number, err))
-	}
 	p.mu.Lock()
 	p.fold = fresh
 	p.mu.Unlock()
 	p.delivery, p.quiet, p.caughtUp = 0, time.Now(), false
-	return nil
 }
 
 func (p *partition) next(ctx context.Context, source Source) (err error) {
@@ -190,10 +178,14 @@ func (p *partition) next(ctx context.Context, source Source) (err error) {
 		}
 		p.entries = append(p.entries, e)
 	}
+	if err := p.recall(ctx); err != nil {
+		return err
+	}
 	p.mu.Lock()
 	for _, e := range p.entries {
 		p.fold.receive(e)
 	}
+	p.fold.evict(p.stage.cfg.ResidentSeries / subject.Partitions)
 	p.mu.Unlock()
 	clear(p.entries)
 	if len(p.inbox) > 0 {
@@ -202,6 +194,33 @@ func (p *partition) next(ctx context.Context, source Source) (err error) {
 		return err
 	}
 	p.awaitRoom(ctx)
+	return nil
+}
+
+// recall reads the states of the entries' series that are not in memory, and resumes them. They
+// are read after the consumer was rewound, so they list all messages that it does not redeliver.
+// Only this goroutine adds series and evicts them.
+func (p *partition) recall(ctx context.Context) error {
+	p.mu.Lock()
+	keys, created := p.fold.unknown(p.entries), p.fold.created
+	p.mu.Unlock()
+	if len(keys) == 0 {
+		return nil
+	}
+	var rows []store.DriftState
+	err := p.stage.env.Retry.Do(ctx, "read drift states", func() (err error) {
+		rows, err = p.stage.rows.DriftStates(ctx, created, p.number, keys)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	p.stage.metrics.recalled.Add(float64(len(rows)))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.fold.resume(rows); err != nil {
+		return service.Permanent(fmt.Errorf("partition %d, table drift_state: %w", p.number, err))
+	}
 	return nil
 }
 
@@ -280,6 +299,14 @@ func (p *partition) take(b *batch) error {
 	return nil
 }
 
+// stored records that what was taken last is durable. If the fold has been replaced meanwhile, the
+// new one waits for nothing.
+func (p *partition) stored() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fold.stored()
+}
+
 // commitAll commits at every tick, and once more after the workers have ended.
 func (s *stage) commitAll(work context.Context, ended <-chan struct{}) error {
 	tick := time.NewTicker(s.cfg.BatchAge)
@@ -301,6 +328,9 @@ func (s *stage) commitAll(work context.Context, ended <-chan struct{}) error {
 		}
 		if err := s.commit(work, &b); err != nil {
 			return err
+		}
+		for _, p := range s.partitions {
+			p.stored()
 		}
 	}
 	return nil

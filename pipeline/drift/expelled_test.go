@@ -2,6 +2,7 @@ package drift
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
 // serveWith runs a stage with default settings apart from those given.
@@ -31,19 +33,22 @@ func TestPeersAreAwayWhileTheStageOpens(t *testing.T) {
 	pipelinetest.New(t).OpensOncePeersAreBack(t, serveWith)
 }
 
-// A stage that cannot read the states to continue from ends, and names the table: without them it
-// would raise alerts again, and miss others.
+// A stage that cannot read the state of a series when it gets a trace ends, and names the table:
+// without the state it would raise alerts again, and miss others.
 func TestUnreadableStateEndsTheStage(t *testing.T) {
 	rig := pipelinetest.New(t)
 	traces, err := rig.Client.StreamState(t.Context(), stream.Traces)
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := store.DriftState{StreamCreated: traces.Created, Partition: 3, AgentID: "a", CardID: "ac", Version: 1, LastEvent: time.Now(), State: []byte("{")}
+	partition := subject.Partition("a")
+	row := store.DriftState{StreamCreated: traces.Created, Partition: uint16(partition), AgentID: "a", CardID: "ac-a", Version: 1, LastEvent: time.Now(), State: []byte("{")}
 	if err := rig.Store.InsertDriftStates(t.Context(), []store.DriftState{row}); err != nil {
 		t.Fatal(err)
 	}
-	if err := serveWith(t.Context(), rig.Common(), rig.ClickHouse(), pipelinetest.Env(t, "drift")); err == nil || !strings.Contains(err.Error(), "partition 3, table drift_state: ") {
+	rig.Publish(t, pipelinetest.Record("a", usual("tr-1", "a", time.Now())))
+	want := fmt.Sprintf("partition %d, table drift_state: ", partition)
+	if err := serveWith(t.Context(), rig.Common(), rig.ClickHouse(), pipelinetest.Env(t, "drift")); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the stage ended with %v", err)
 	}
 }

@@ -80,7 +80,7 @@ func (t *table) insertAlerts(alerts []store.DriftAlert) {
 
 func (t *table) insertStates(states []store.DriftState) {
 	for _, s := range states {
-		key := seriesKey{s.AgentID, s.CardID}
+		key := seriesKey{AgentID: s.AgentID, CardID: s.CardID}
 		if old, ok := t.states[key]; !ok || old.Version <= s.Version {
 			t.states[key] = s
 		}
@@ -94,11 +94,13 @@ func (t *table) insert(y *batch) {
 	t.insertStates(y.states)
 }
 
-// stored returns the states in any order.
-func (t *table) stored() []store.DriftState {
+// statesOf returns the states of series, in any order.
+func (t *table) statesOf(keys []seriesKey) []store.DriftState {
 	var states []store.DriftState
-	for _, s := range t.states {
-		states = append(states, s)
+	for _, key := range keys {
+		if s, ok := t.states[key]; ok {
+			states = append(states, s)
+		}
 	}
 	return states
 }
@@ -166,23 +168,21 @@ func difference(a, b []string) (only []string) {
 	return only
 }
 
-// bench folds messages in memory.
+// bench folds messages in memory. It continues from the states of a table.
 type bench struct {
 	cfg     Config
 	reducer *reducer
 	fold    *fold
+	states  *table // nil: there are none
 }
 
-func newBench(cfg Config, registry Registry, states []store.DriftState) *bench {
-	b := &bench{cfg: cfg, reducer: newReducer(registry)}
+func newBench(cfg Config, registry Registry, states *table) *bench {
+	b := &bench{cfg: cfg, reducer: newReducer(registry), states: states}
 	pins, err := b.cfg.pins()
 	if err != nil {
 		panic(err)
 	}
 	b.fold = newFold(0, noon, &b.cfg.Rules, pins, registry.RetainUntil)
-	if err := b.fold.resume(states); err != nil {
-		panic(err)
-	}
 	return b
 }
 
@@ -190,6 +190,11 @@ func (b *bench) receive(m stream.Message) {
 	e, err := b.reducer.reduce(context.Background(), m)
 	if err != nil {
 		panic(err)
+	}
+	if keys := b.fold.unknown([]*entry{e}); b.states != nil {
+		if err := b.fold.resume(b.states.statesOf(keys)); err != nil {
+			panic(err)
+		}
 	}
 	b.fold.receive(e)
 }

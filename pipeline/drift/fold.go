@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"container/list"
 	"time"
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
@@ -30,9 +31,12 @@ type fold struct {
 	position uint64                   // sequence of the newest message
 	out      batch
 	changed  []*series // series with finished messages since the last batch
+	taken    []*series // series whose states are in that batch, which is not durable yet
+	resting  list.List // series that may be evicted, the one that has rested longest first
 }
 
-type seriesKey struct{ agent, card string }
+// seriesKey names a series.
+type seriesKey = store.SeriesKey
 
 // identity is a trace id within a series.
 type identity struct {
@@ -71,28 +75,10 @@ func newFold(partition int, created time.Time, rules *Rules, pins Pins, retainUn
 	}
 }
 
-func (f *fold) resume(rows []store.DriftState) error {
-	for i := range rows {
-		c, err := resume(&rows[i])
-		if err != nil {
-			return err
-		}
-		f.enroll(c)
-	}
-	return nil
-}
-
-// enroll adds a series, and sets its pinned baseline if it has one.
-func (f *fold) enroll(c *series) {
-	if pin, ok := f.pins[seriesKey{c.agent, c.card}]; ok {
-		c.state.Pin(pin.Baseline.Baseline)
-	}
-	f.series[seriesKey{c.agent, c.card}] = c
-}
-
 // receive processes the next message. It queues a trace, or finishes it at once if it is a
 // duplicate, conflicts, or comes too late. A message that arrived before since the worker began is
-// acked again, unless it is still held back.
+// acked again, unless it is still held back. A series that is not in memory has no stored state
+// (see unknown).
 func (f *fold) receive(e *entry) {
 	first := e.message.Sequence > f.position
 	if first {
@@ -107,12 +93,12 @@ func (f *fold) receive(e *entry) {
 		f.out.finished = append(f.out.finished, e.message)
 		return
 	}
-	key := seriesKey{e.sample.AgentID, e.sample.CardID}
-	c := f.series[key]
+	c := f.series[e.key()]
 	if c == nil {
-		c = &series{agent: key.agent, card: key.card}
+		c = &series{agent: e.sample.AgentID, card: e.sample.CardID}
 		f.enroll(c)
 	}
+	f.wake(c)
 	e.series = c
 	e.sample.AgentID, e.sample.CardID = c.agent, c.card // one copy of the names
 	// If the broker's clock was set back, arrivals keep their order of arrival.
@@ -138,6 +124,7 @@ func (f *fold) receive(e *entry) {
 		f.waiting[identity{c, e.id}] = fingerprintOfDigest(e.sample.Digest)
 		f.queue.add(e)
 	}
+	f.rest(c) // it got nothing new
 }
 
 // dueAfter reports whether a waiting trace is due when nothing has arrived for the given time.
@@ -183,7 +170,7 @@ func (f *fold) apply(e *entry) {
 	}
 	f.out.points = append(f.out.points, point)
 	if step.Formed != nil {
-		f.out.baselines = append(f.out.baselines, baselineRow(seriesKey{c.agent, c.card}, step.Formed, point.EventTime, point.Received))
+		f.out.baselines = append(f.out.baselines, baselineRow(seriesKey{AgentID: c.agent, CardID: c.card}, step.Formed, point.EventTime, point.Received))
 	}
 	if step.Alert != nil {
 		step.Alert.Methodology = f.methodology
@@ -209,7 +196,8 @@ func (f *fold) finish(e *entry) {
 	f.out.finished = append(f.out.finished, e.message)
 }
 
-// take returns the output since the last call, with the states that list all of its messages.
+// take returns the output since the last call, with the states that list all of its messages. Call
+// stored when it is durable, and before the next take.
 func (f *fold) take() (batch, error) {
 	out := f.out
 	f.out = batch{ // the next batch will be about as large
@@ -224,8 +212,9 @@ func (f *fold) take() (batch, error) {
 		}
 		row.StreamCreated, row.Partition = f.created, uint16(f.partition)
 		out.states[i] = row
+		c.storing = true
 	}
-	f.changed = f.changed[:0]
+	f.taken, f.changed = f.changed, make([]*series, 0, len(f.changed))
 	return out, nil
 }
 
@@ -266,7 +255,7 @@ func (f *fold) point(e *entry, status aapdrift.Status) store.DriftPoint {
 
 func baselineRow(of seriesKey, b *aapdrift.Formed, formed, received time.Time) store.DriftBaseline {
 	row := store.DriftBaseline{
-		AgentID: of.agent, CardID: of.card, BaselineID: b.ID, Mode: string(b.Mode), EngineVersion: aapdrift.EngineVersion,
+		AgentID: of.AgentID, CardID: of.CardID, BaselineID: b.ID, Mode: string(b.Mode), EngineVersion: aapdrift.EngineVersion,
 		FormedAt: formed, Received: received, Traces: uint32(b.Tally.Traces),
 		EscalationRate: b.Tally.EscalationRate(), Texts: uint32(b.Reasoning.Texts),
 	}

@@ -15,6 +15,7 @@ type metrics struct {
 	alerts     prometheus.Counter
 	refused    prometheus.Counter
 	duplicates prometheus.Counter
+	recalled   prometheus.Counter
 }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
@@ -30,6 +31,8 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Name: "plumbline_drift_refused_total", Help: "Messages that are not valid traces; the verifier stores them as dead letters."}),
 		duplicates: register.NewCounter(prometheus.CounterOpts{
 			Name: "plumbline_drift_duplicates_total", Help: "Duplicates of traces; drift counts each trace once."}),
+		recalled: register.NewCounter(prometheus.CounterOpts{
+			Name: "plumbline_drift_series_read_total", Help: "States of series read from ClickHouse: after a start, and of series that had left memory."}),
 	}
 }
 
@@ -56,11 +59,24 @@ func (s *stage) show(registerer prometheus.Registerer) {
 			return float64(waiting)
 		})
 	register.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "plumbline_drift_series", Help: "Series (an agent under a card) in memory."},
+		func() float64 { return float64(s.resident()) })
+	register.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "plumbline_drift_lag_seconds", Help: "How far drift detection is behind, in seconds; normally a little over the lateness (2 s)."},
 		func() float64 {
 			_, lag := s.behind()
 			return lag.Seconds()
 		})
+}
+
+// resident returns how many series are in memory.
+func (s *stage) resident() (n int) {
+	for _, p := range s.partitions {
+		p.mu.Lock()
+		n += len(p.fold.series)
+		p.mu.Unlock()
+	}
+	return n
 }
 
 // behind returns how many traces wait for older ones, and the age of the oldest message that was read and is

@@ -90,7 +90,7 @@ func (s *scene) pinHalf() string {
 		if err != nil {
 			continue
 		}
-		key := seriesKey{trace.AgentID, trace.CardID}
+		key := seriesKey{AgentID: trace.AgentID, CardID: trace.CardID}
 		if samples[key] == nil {
 			order = append(order, key)
 		}
@@ -101,7 +101,7 @@ func (s *scene) pinHalf() string {
 	pins := Pins{}
 	for i, key := range order {
 		if i%2 == 0 {
-			pins.Set(Pin{AgentID: key.agent, CardID: key.card, PinnedAt: noon, Baseline: aapdrift.NewBaseline(samples[key])})
+			pins.Set(Pin{AgentID: key.AgentID, CardID: key.CardID, PinnedAt: noon, Baseline: aapdrift.NewBaseline(samples[key])})
 		}
 	}
 	path := filepath.Join(s.t.TempDir(), "pins.json")
@@ -155,7 +155,7 @@ func TestPinsFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := ReadPins(path)
-	if err != nil || len(again) != 1 || again[seriesKey{"a", "ac-a"}].Baseline.ID != pins[seriesKey{"a", "ac-a"}].Baseline.ID {
+	if err != nil || len(again) != 1 || again[seriesKey{AgentID: "a", CardID: "ac-a"}].Baseline.ID != pins[seriesKey{AgentID: "a", CardID: "ac-a"}].Baseline.ID {
 		t.Fatalf("read back: %+v, %v", again, err)
 	}
 	good, err := os.ReadFile(path)

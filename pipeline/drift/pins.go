@@ -63,7 +63,7 @@ func parsePins(data []byte) (Pins, error) {
 	}
 	pins := make(Pins, len(file.Pins))
 	for i, pin := range file.Pins {
-		key := seriesKey{pin.AgentID, pin.CardID}
+		key := seriesKey{AgentID: pin.AgentID, CardID: pin.CardID}
 		if _, twice := pins[key]; twice {
 			return nil, fmt.Errorf("pins[%d]: agent %q under card %q is pinned twice", i, pin.AgentID, pin.CardID)
 		}
@@ -77,7 +77,7 @@ func parsePins(data []byte) (Pins, error) {
 }
 
 // Set sets the baseline of an agent under a card, and replaces an existing one.
-func (p Pins) Set(pin Pin) { p[seriesKey{pin.AgentID, pin.CardID}] = pin }
+func (p Pins) Set(pin Pin) { p[seriesKey{AgentID: pin.AgentID, CardID: pin.CardID}] = pin }
 
 // Write replaces the file at path durably.
 func (p Pins) Write(path string) error {
@@ -101,7 +101,7 @@ func (p Pins) sorted() []Pin {
 func (p Pins) rows() []store.DriftBaseline {
 	rows := make([]store.DriftBaseline, 0, len(p))
 	for _, pin := range p.sorted() {
-		rows = append(rows, baselineRow(seriesKey{pin.AgentID, pin.CardID}, &pin.Baseline, pin.PinnedAt, pin.PinnedAt))
+		rows = append(rows, baselineRow(seriesKey{AgentID: pin.AgentID, CardID: pin.CardID}, &pin.Baseline, pin.PinnedAt, pin.PinnedAt))
 	}
 	return rows
 }

@@ -118,48 +118,107 @@ func drawMessages(t *rapid.T) []stream.Message {
 	return messages
 }
 
-// Wherever a worker crashes, between any steps, its successors produce the points and alerts of a
-// worker that never crashed.
-func TestRestartsChangeNothing(t *testing.T) {
+// Wherever a worker crashes, between any steps, however many messages a commit takes and however
+// long it lasts, and whichever resting series leave memory at any moment, the workers produce the
+// points, alerts and states of one that never crashed and kept all series in memory.
+func TestRestartsAndEvictionsChangeNothing(t *testing.T) {
 	pins := filepath.Join(t.TempDir(), "pins.json")
 	if err := somePins().Write(pins); err != nil {
 		t.Fatal(err)
 	}
+	evicted := 0
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawConfig(t, pins)
 		cfg.WaitingTraces = rapid.IntRange(3, 40).Draw(t, "waiting")
 		messages := drawMessages(t)
-		want := foldAll(cfg, noCards{}, messages).listing()
+		want := foldAll(cfg, noCards{}, messages)
 
 		got, acked := newTable(), map[uint64]bool{}
 		for reached := 0; reached < len(messages); {
-			b := newBench(cfg, noCards{}, got.stored())
+			w := &fickle{bench: newBench(cfg, noCards{}, got), t: t, table: got, acked: acked}
 			reached = min(len(messages), reached+rapid.IntRange(1, 40).Draw(t, "life"))
 			next := floor(messages, acked)
 			for i, m := range messages[next:reached] {
 				if i > 0 && rapid.IntRange(0, 3).Draw(t, "idle") == 0 {
-					b.fold.idle(m.Received.Sub(messages[next+i-1].Received))
+					w.fold.idle(m.Received.Sub(messages[next+i-1].Received))
 				}
-				b.receive(m)
-				if rapid.IntRange(0, 5).Draw(t, "commit") == 0 {
-					commit(got, acked, b.take(), 5)
-				}
+				w.receive(m)
+				w.housekeep()
 			}
+			evicted += w.evicted
 			if reached == len(messages) {
-				b.finish()
-				commit(got, acked, b.take(), 5)
+				w.finish()
+				w.commit(5)
+				w.begin()
+				w.commit(5)
 				continue
 			}
-			commit(got, acked, b.take(), rapid.IntRange(0, 4).Draw(t, "dies after step"))
+			w.begin()
+			w.commit(rapid.IntRange(0, 4).Draw(t, "dies after step"))
 		}
-		compare(t, got.listing(), want)
-		if finished := got.finished(); finished != uint64(countTraces(messages)) {
-			t.Errorf("%d messages are finished, want %d: each once", finished, countTraces(messages))
-		}
+		compare(t, got.listing(), want.listing())
+		compareStates(t, got, want)
 		if at := floor(messages, acked); at != len(messages) {
 			t.Errorf("message %d is not acknowledged", messages[at].Sequence)
 		}
 	})
+	if evicted == 0 {
+		t.Error("no series was evicted")
+	}
+}
+
+// fickle is a worker that begins and ends commits, and evicts series, at any moment.
+type fickle struct {
+	*bench
+	t       *rapid.T
+	table   *table
+	acked   map[uint64]bool
+	running *batch // of the commit that has begun; nil without one
+	evicted int
+}
+
+func (w *fickle) housekeep() {
+	switch rapid.IntRange(0, 5).Draw(w.t, "commit") {
+	case 0:
+		w.begin()
+	case 1:
+		w.commit(5)
+	}
+	if rapid.Bool().Draw(w.t, "evict") {
+		before := len(w.fold.series)
+		w.fold.evict(rapid.IntRange(0, 2).Draw(w.t, "stay"))
+		w.evicted += before - len(w.fold.series)
+	}
+}
+
+// begin begins a commit unless one is running.
+func (w *fickle) begin() {
+	if w.running == nil {
+		w.running = w.take()
+	}
+}
+
+// commit makes the first steps of the commit that is running, if there is one.
+func (w *fickle) commit(steps int) {
+	if w.running == nil {
+		return
+	}
+	commit(w.table, w.acked, w.running, steps)
+	w.running = nil
+	w.fold.stored()
+}
+
+// compareStates requires the same states, each with the same encoding.
+func compareStates(t *rapid.T, got, want *table) {
+	for key, w := range want.states {
+		g := got.states[key]
+		if g.Version != w.Version || g.Applied != w.Applied || len(g.AppliedAbove) > 0 || !g.LastEvent.Equal(w.LastEvent) || !bytes.Equal(g.State, w.State) {
+			t.Errorf("the state of %v is\n%+v %s, want\n%+v %s", key, g, g.State, w, w.State)
+		}
+	}
+	if len(got.states) != len(want.states) {
+		t.Errorf("%d states, want %d", len(got.states), len(want.states))
+	}
 }
 
 // drawConfig draws a mode.
@@ -299,7 +358,7 @@ func foldWithRestarts(t *rapid.T, cfg Config, raws [][]byte) *table {
 	}
 	got, acked := newTable(), map[uint64]bool{}
 	for reached := 0; reached < len(messages); {
-		b := newBench(cfg, noCards{}, got.stored())
+		b := newBench(cfg, noCards{}, got)
 		reached = min(len(messages), reached+rapid.IntRange(1, 40).Draw(t, "life"))
 		for _, m := range messages[floor(messages, acked):reached] {
 			b.receive(m)
@@ -322,7 +381,7 @@ func TestRestoredStateIsEqual(t *testing.T) {
 		}
 		b.finish()
 		for _, row := range b.take().states {
-			c := b.fold.series[seriesKey{row.AgentID, row.CardID}]
+			c := b.fold.series[seriesKey{AgentID: row.AgentID, CardID: row.CardID}]
 			again, err := resume(&row)
 			if err != nil {
 				t.Fatal(err)

@@ -206,7 +206,7 @@ func (w *replaying) compare(ctx context.Context, b *batch) error {
 			w.summary.Unchanged++
 			continue
 		}
-		series := seriesKey{p.AgentID, p.CardID}
+		series := seriesKey{AgentID: p.AgentID, CardID: p.CardID}
 		if !w.differing[series] {
 			w.differing[series] = true
 			w.summary.Differing = append(w.summary.Differing,
@@ -243,7 +243,9 @@ func contradiction(stored, computed *store.DriftPoint) string {
 // messages are published before their rows are inserted, because the next replay publishes only
 // alerts without a row.
 func (w *replaying) write(ctx context.Context, b *batch) error {
-	b.drop(func(agent, card string, _ time.Time) bool { return w.differing[seriesKey{agent, card}] })
+	b.drop(func(agent, card string, _ time.Time) bool {
+		return w.differing[seriesKey{AgentID: agent, CardID: card}]
+	})
 	if len(b.points) == 0 {
 		return nil
 	}

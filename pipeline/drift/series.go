@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"container/list"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -25,6 +26,9 @@ type series struct {
 	applied uint64   // every message of the series up to this sequence is finished
 	above   []uint64 // finished sequences above applied that the stored state lists, ascending
 	since   []uint64 // sequences finished since the last snapshot
+
+	storing bool          // the last snapshot is not durable yet
+	resting *list.Element // place among the series that may be evicted; nil if it may not be
 }
 
 // names reports whether the stored state lists a message as finished. The message must be one

@@ -45,6 +45,7 @@ func newSimulation(t *testing.T, w *sim.World) *simulation {
 	s.cfg.Lateness = time.Duration(dice.Int64N(int64(3 * time.Second)))
 	s.cfg.WaitingTraces, s.cfg.BatchRows = 3+dice.IntN(40), 1+dice.IntN(20)
 	s.cfg.BatchAge = time.Second
+	s.cfg.ResidentSeries = dice.IntN(3) * subject.Partitions // of three agents
 	for p := range s.consumers {
 		s.consumers[p] = s.traces.Partition(stream.DriftConsumer(p), p)
 		s.consumers[p].Acked = s.acked
@@ -138,10 +139,10 @@ func (r *simulatedRows) InsertDriftStates(ctx context.Context, rows []store.Drif
 	return insertEach(ctx, r, "insert states", rows, func(s *store.DriftState) string { return s.AgentID }, r.tables.insertStates)
 }
 
-func (r *simulatedRows) DriftStates(ctx context.Context, _ time.Time, partition int) (states []store.DriftState, err error) {
+func (r *simulatedRows) DriftStates(ctx context.Context, _ time.Time, partition int, keys []store.SeriesKey) (states []store.DriftState, err error) {
 	o := sim.Operation{Name: "select states", Key: fmt.Sprint("of partition ", partition)}
 	err = r.process.Do(ctx, o, func() error {
-		states = slices.DeleteFunc(r.tables.stored(), func(s store.DriftState) bool { return int(s.Partition) != partition })
+		states = r.tables.statesOf(keys)
 		return nil
 	})
 	return states, err
@@ -155,7 +156,7 @@ func (s *simulation) acked(sequence uint64) {
 	if err != nil {
 		return
 	}
-	state := s.tables.states[seriesKey{trace.AgentID, trace.CardID}]
+	state := s.tables.states[seriesKey{AgentID: trace.AgentID, CardID: trace.CardID}]
 	if sequence > state.Applied && !slices.Contains(state.AppliedAbove, sequence) {
 		s.w.Wrong("message %d is acknowledged and no state names it", sequence)
 	}

@@ -155,11 +155,20 @@ func (w Writer) InsertDriftStates(ctx context.Context, states []DriftState) erro
 	return insertRows(ctx, w, "drift_state", states)
 }
 
-// DriftStates returns the newest state of each (agent, card) of one partition. The stream is the
-// one that was created at the given time.
-func (r Reader) DriftStates(ctx context.Context, streamCreated time.Time, partition int) ([]DriftState, error) {
-	return read[DriftState](ctx, r.db, fmt.Sprintf("the drift state of partition %d", partition), queryDriftStates,
-		clickhouse.Named("created", nanoseconds(streamCreated)), clickhouse.Named("partition", partition))
+// SeriesKey names a series: an agent under a card.
+type SeriesKey struct{ AgentID, CardID string }
+
+// DriftStates returns the newest states of series of one partition, in any order. A series that
+// has none is left out. The stream is the one that was created at the given time. Pass at most a
+// few thousand series.
+func (r Reader) DriftStates(ctx context.Context, streamCreated time.Time, partition int, series []SeriesKey) ([]DriftState, error) {
+	agents, cards := make([]string, len(series)), make([]string, len(series))
+	for i, key := range series {
+		agents[i], cards[i] = key.AgentID, key.CardID
+	}
+	return read[DriftState](ctx, r.db, fmt.Sprintf("drift states of partition %d", partition), queryDriftStates,
+		clickhouse.Named("created", nanoseconds(streamCreated)), clickhouse.Named("partition", partition),
+		clickhouse.Named("agents", agents), clickhouse.Named("cards", cards))
 }
 
 // DriftBaseline is the baseline that drift compares the traces of one (agent, card) with.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,17 +89,18 @@ func TestNewestDriftStateIsRead(t *testing.T) {
 	older := state("a", 98, "another stream")
 	older.StreamCreated = streamCreated.Add(-time.Nanosecond)
 	for _, rows := range [][]DriftState{
-		{state("a", 2, "new"), state("b", 1, nasty)}, {state("a", 1, "stale")}, {elsewhere, older},
+		{state("a", 2, "new"), state(nasty, 1, nasty), state("b", 1, "not requested")}, {state("a", 1, "stale")}, {elsewhere, older},
 	} {
 		if err := s.InsertDriftStates(t.Context(), rows); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := s.DriftStates(t.Context(), streamCreated, 3)
+	got, err := s.DriftStates(t.Context(), streamCreated, 3, []SeriesKey{{"a", "ac-1"}, {nasty, "ac-1"}, {"b", "ac-2"}, {"absent", "ac-1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []DriftState{state("a", 2, "new"), state("b", 1, nasty)}
+	slices.SortFunc(got, func(a, b DriftState) int { return strings.Compare(a.AgentID, b.AgentID) })
+	want := []DriftState{state(nasty, 1, nasty), state("a", 2, "new")}
 	for i := range want {
 		want[i].Tenant = "default"
 	}

@@ -1,7 +1,8 @@
 SELECT tenant, stream_created, stream_partition, agent_id, card_id, version, applied, applied_above, last_event_time, state
 FROM drift_state FINAL
-WHERE tenant = {tenant:String}
+PREWHERE tenant = {tenant:String}
   AND stream_created = fromUnixTimestamp64Nano({created:Int64}, 'UTC')
   AND stream_partition = {partition:UInt16}
-ORDER BY agent_id, card_id
+  AND (agent_id, card_id) IN (
+      SELECT pair.1, pair.2 FROM (SELECT arrayJoin(arrayZip({agents:Array(String)}, {cards:Array(String)})) AS pair))
 SETTINGS select_sequential_consistency = 1

@@ -1,0 +1,156 @@
+package integration_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/fleet"
+	"github.com/plumbline/plumbline/pipeline/database"
+	"github.com/plumbline/plumbline/pipeline/drift"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+)
+
+// TestDriftOfManyAgents measures drift where the states of many agents are stored: the time from
+// its start to the first trace measured, and the resident memory then and after a trace of each
+// agent. The cards of all agents are registered.
+func TestDriftOfManyAgents(t *testing.T) {
+	if *manyAgents == 0 {
+		t.Skip("a measurement of some minutes: make agents, or -agents N")
+	}
+	s := newServers(t, place{})
+	if err := database.Migrate(t.Context(), s.engine.AdminDSN()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.client.EnsureTopology(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	examples := s.exampleStates()
+	f := fleet.New(fleet.Config{Seed: 1, Agents: *manyAgents, Traces: *manyAgents, Start: time.Now()})
+	cards := f.Cards()
+	s.storeStates(examples, cards)
+	var records []stream.Record
+	for line := range f.Lines() {
+		records = append(records, pipelinetest.Record(line.Agent, line.Raw))
+	}
+	const early = 20 // traces that wait when drift starts
+	s.publishRecords(records[:early])
+	s.registerAll(cards)
+
+	began := time.Now()
+	s.drift = s.service("drift")
+	measured := func() float64 { return metricOf(t, s.drift, "plumbline_drift_points_total") }
+	pipelinetest.AwaitWithin(t, minutes, "drift to be ready", s.drift.ready)
+	t.Logf("drift ready after %s", time.Since(began).Round(time.Second/10))
+	pipelinetest.AwaitWithin(t, minutes, "the first trace measured", func() bool { return measured() > 0 })
+	t.Logf("the first trace measured %s after the start, with %d states and %d cards", time.Since(began).Round(time.Second/10), len(cards), len(cards))
+	s.resident("the first trace measured", s.drift)
+
+	began = time.Now()
+	s.publishRecords(records[early:])
+	t.Logf("%d traces published in %s", len(records)-early, time.Since(began).Round(time.Second/10))
+	pipelinetest.AwaitWithin(t, minutes, "every trace measured", func() bool { return s.driftIsDone() })
+	t.Logf("every trace measured after %s", time.Since(began).Round(time.Second/10))
+	s.resident("a trace of each agent measured", s.drift)
+}
+
+// exampleStates returns the states that drift stores for some agents with sixty traces each.
+func (s *site) exampleStates() (states []store.DriftState) {
+	s.t.Helper()
+	const agents, traces = 50, 3000
+	f := fleet.New(fleet.Config{Seed: 2, Agents: agents, Traces: traces, Start: time.Now()})
+	s.registerAll(f.Cards())
+	var records []stream.Record
+	for line := range f.Lines() {
+		records = append(records, pipelinetest.Record(line.Agent, line.Raw))
+	}
+	s.publishRecords(records)
+	stage := s.service("drift")
+	pipelinetest.AwaitWithin(s.t, minutes, "the states of some agents", s.driftIsDone)
+	stage.terminate()
+	traced, err := s.client.StreamState(s.t.Context(), stream.Traces)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	size := 0
+	for _, card := range f.Cards() {
+		key := store.SeriesKey{AgentID: card.AgentID, CardID: card.CardID}
+		rows, err := s.store.DriftStates(s.t.Context(), traced.Created, subject.Partition(card.AgentID), []store.SeriesKey{key})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for i := range rows {
+			if _, err := drift.StateOf(&rows[i]); err != nil {
+				s.t.Fatal(err)
+			}
+			size += len(rows[i].State)
+		}
+		states = append(states, rows...)
+	}
+	if len(states) == 0 {
+		s.t.Fatal("no states are stored")
+	}
+	s.t.Logf("%d examples of states, %d bytes each", len(states), size/len(states))
+	return states
+}
+
+// storeStates stores a state for each card, a copy of one of the examples.
+func (s *site) storeStates(examples []store.DriftState, cards []fleet.Card) {
+	s.t.Helper()
+	began := time.Now()
+	const together = 10_000
+	rows := make([]store.DriftState, 0, together)
+	for i, card := range cards {
+		row := examples[i%len(examples)]
+		row.AgentID, row.CardID, row.Partition = card.AgentID, card.CardID, uint16(subject.Partition(card.AgentID))
+		row.Applied, row.AppliedAbove, row.LastEvent = 0, nil, time.Now().Add(-24*time.Hour)
+		rows = append(rows, row)
+		if len(rows) < together && i < len(cards)-1 {
+			continue
+		}
+		if err := s.store.InsertDriftStates(s.t.Context(), rows); err != nil {
+			s.t.Fatal(err)
+		}
+		rows = rows[:0]
+	}
+	s.t.Logf("%d states stored in %s", len(cards), time.Since(began).Round(time.Second/10))
+}
+
+func (s *site) publishRecords(records []stream.Record) {
+	s.t.Helper()
+	committer := s.client.NewCommitter(stream.CommitConfig{})
+	defer committer.Close()
+	if _, err := committer.Publish(s.t.Context(), records); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// driftIsDone reports whether drift has acked every trace.
+func (s *site) driftIsDone() bool {
+	for partition := range subject.Partitions {
+		progress, err := s.client.ConsumerProgress(s.t.Context(), stream.Traces, stream.DriftConsumer(partition))
+		if err != nil || progress.Pending > 0 || progress.Unacked > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// metricOf returns the sum of the values of a metric of a service.
+func metricOf(t testing.TB, s *service, name string) (sum float64) {
+	t.Helper()
+	for line := range strings.Lines(metricsOf(t, s)) {
+		var value float64
+		if label, text, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(label, name) {
+			if _, err := fmt.Sscan(text, &value); err != nil {
+				t.Fatal(err)
+			}
+			sum += value
+		}
+	}
+	return sum
+}
