@@ -1,0 +1,270 @@
+package trial
+
+import (
+	"bufio"
+	"compress/gzip"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/aap/drift/inject"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// card returns the card of an agent of these tests.
+func card(t testing.TB, agent string) *schema.Card {
+	t.Helper()
+	c, err := schema.DecodeCard(fmt.Appendf(nil, `{"aap_version":"0.1.0","card_id":"ac-%[1]s","agent_id":%[1]q,"issued_at":"2026-01-01T00:00:00Z",
+		"principal":{"type":"organization","relationship":"delegated_authority"},"values":{"declared":["honesty","fairness"]},
+		"autonomy_envelope":{"bounded_actions":["look"],"escalation_triggers":[]},
+		"audit_commitment":{"trace_format":"ap-trace-v1","retention_days":90,"queryable":false}}`, agent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// recording returns a trace for each letter, in sessions of ten: g is a usual trace, b one that has
+// nothing in common with it. Sessions of even and odd number overlap.
+func recording(t testing.TB, agent, pattern string) inject.Recording {
+	t.Helper()
+	own := inject.Recording{Card: card(t, agent)}
+	for n, letter := range pattern {
+		action, value := `{"type":"execute","name":"look","category":"bounded"}`, "honesty"
+		if letter == 'b' {
+			action, value = `{"type":"recommend","name":"wire","category":"forbidden"}`, "profit"
+		}
+		at := epoch.Add(time.Duration(n/10)*15*time.Minute + time.Duration(n%10)*2*time.Minute)
+		trace, err := schema.Admit("", fmt.Appendf(nil, `{"trace_id":"%[1]s-%04[2]d","agent_id":%[1]q,"card_id":"ac-%[1]s","timestamp":%[3]q,"action":%[4]s,
+			"decision":{"alternatives_considered":[{"option_id":"o","description":"d"}],"selected":"o","selection_reasoning":"r","values_applied":[%[5]q]},
+			"context":{"session_id":"s%[6]d","metadata":{"execution":{"cost_cents":3}}}}`,
+			agent, n, at.Format(time.RFC3339), action, value, n/10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		own.Traces = append(own.Traces, trace)
+	}
+	return own
+}
+
+var epoch = time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+
+// changes returns those of the library whose names contain a word.
+func changes(words ...string) (chosen []inject.Change) {
+	for _, c := range inject.Library() {
+		if slices.ContainsFunc(words, func(word string) bool { return strings.Contains(c.Name, word) }) {
+			chosen = append(chosen, c)
+		}
+	}
+	return chosen
+}
+
+func tried(t *testing.T, recordings []inject.Recording, o Options) *Report {
+	t.Helper()
+	report, err := Run(t.Context(), recordings, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// result returns what a report says of one half.
+func (r *Report) result(half Half) *Result {
+	return &r.Results[slices.IndexFunc(r.Results, func(result Result) bool { return result.Half == half })]
+}
+
+// A change that the rule sees is found, with the delay from half of the judged traces on; one that
+// it does not see is tried and not found.
+func TestChangesAreFound(t *testing.T) {
+	report := tried(t, []inject.Recording{recording(t, "a", strings.Repeat("g", 110))},
+		Options{Rules: []Rule{Published()}, Changes: changes("half the actions become transfers", "cost"), Orders: 3, Seed: 1, Split: All})
+	all := report.result(All)
+	if all.Natural != (Rate{0, 100}) || all.Permuted != (Rate{0, 300}) || all.Agents != 1 {
+		t.Fatalf("false alarms %+v and %+v of %d agents", all.Natural, all.Permuted, all.Agents)
+	}
+	transfers, cost := all.Changes[0], all.Changes[1]
+	if transfers.All != (Share{4, 4}) || transfers.Wide != (Share{4, 4}) || len(transfers.Delays) != 4 || transfers.Median < 2 || transfers.Median > 40 {
+		t.Errorf("transfers: %+v", transfers)
+	}
+	if cost.All != (Share{0, 4}) || len(cost.Delays) != 0 {
+		t.Errorf("cost: %+v", cost)
+	}
+	if all.Required.All != (Share{4, 8}) || all.Required.Within(transfers.Delays[3]) != 50 || all.Required.Within(1) != 0 {
+		t.Errorf("required: %+v", all.Required)
+	}
+}
+
+// The alarm of a recording that drifts by itself is false in every order, and finds no change that was put into it.
+func TestAlarmOfTheTwinFindsNothing(t *testing.T) {
+	own := recording(t, "a", strings.Repeat("g", 80)+"bbbbbbbbbb"+strings.Repeat("g", 30))
+	report := tried(t, []inject.Recording{own}, Options{Rules: []Rule{Published()}, Changes: changes("cost"), Split: All})
+	all := report.result(All)
+	if all.Natural != (Rate{1, 110}) || all.Changes[0].All != (Share{0, 1}) {
+		t.Errorf("false alarms %+v, found %+v", all.Natural, all.Changes[0])
+	}
+}
+
+// A change of fewer than five traces is not tried, and one of fewer than ten is not wide.
+func TestNarrowChanges(t *testing.T) {
+	for _, c := range []struct {
+		after, tried, wide int
+	}{{4, 0, 0}, {6, 1, 0}, {10, 1, 1}} {
+		report := tried(t, []inject.Recording{recording(t, "a", strings.Repeat("g", 10+2*c.after))},
+			Options{Rules: []Rule{Published()}, Changes: changes("cost"), Split: All})
+		if got := report.result(All).Changes[0]; got.All.Tried != c.tried || got.Wide.Tried != c.wide {
+			t.Errorf("%d altered traces: %+v", c.after, got)
+		}
+	}
+}
+
+// In a permuted order whole sessions have exchanged their starting times. The order follows from agent,
+// seed and number.
+func TestPermutedOrders(t *testing.T) {
+	own := recording(t, "a", strings.Repeat("g", 100)).Traces
+	order := permuted(own, 1, 1)
+	starts, rows := map[int]time.Time{}, map[int]bool{}
+	for i, p := range order {
+		if i > 0 && p.at.Before(order[i-1].at) {
+			t.Fatalf("trace %d comes before its predecessor", i)
+		}
+		rows[p.row] = true
+		session, start := p.row/10, p.at.Add(-time.Duration(p.row%10)*2*time.Minute)
+		if known, ok := starts[session]; ok && !known.Equal(start) {
+			t.Fatalf("session %d is torn", session)
+		}
+		starts[session] = start
+	}
+	moved, at := 0, map[int64]bool{}
+	for session, start := range starts {
+		at[start.Unix()] = true
+		if !start.Equal(own[10*session].Timestamp) {
+			moved++
+		}
+		if start.Sub(epoch)%(15*time.Minute) != 0 {
+			t.Errorf("session %d starts at %s, when none did", session, start)
+		}
+	}
+	if len(rows) != 100 || len(at) != 10 || moved < 5 {
+		t.Errorf("%d traces, %d starts, %d sessions moved", len(rows), len(at), moved)
+	}
+	if !reflect.DeepEqual(order, permuted(own, 1, 1)) || reflect.DeepEqual(order, permuted(own, 1, 2)) || reflect.DeepEqual(order, permuted(own, 2, 1)) {
+		t.Error("the order does not follow from seed and number")
+	}
+	for i, p := range natural(own) {
+		if i > 0 && p.at.Before(natural(own)[i-1].at) || !p.at.Equal(own[p.row].Timestamp) {
+			t.Fatal("the natural order is not that of the traces' times")
+		}
+	}
+}
+
+// Small series and those of the other half are left out, and the report says why. Both halves together
+// are All.
+func TestHalvesAndSeriesLeftOut(t *testing.T) {
+	recordings := []inject.Recording{recording(t, "x:a", strings.Repeat("g", 60)), recording(t, "y:b", strings.Repeat("g", 50)), recording(t, "c", strings.Repeat("g", 20))}
+	o := Options{Rules: []Rule{Published()}, Split: All, LeastTraces: 30}
+	report := tried(t, recordings, o)
+	if report.Series[2].LeftOut != "20 traces are fewer than 30" || report.Series[0].Sessions != 6 || report.Series[0].Alarms[0].Natural.Traces != 50 {
+		t.Errorf("%+v", report.Series)
+	}
+	if tune, aside, all := report.result(Tune), report.result(Aside), report.result(All); tune.Agents+aside.Agents != 2 || all.Agents != 2 ||
+		tune.Natural.Traces+aside.Natural.Traces != 90 || all.Natural.Traces != 90 {
+		t.Errorf("%+v, %+v, %+v", tune, aside, all)
+	}
+	o.Split = report.Series[0].Half
+	half := tried(t, recordings, o)
+	if len(half.Results) != 1 || half.Series[0].LeftOut != "" || half.Series[1].Half == half.Series[0].Half != (half.Series[1].LeftOut == "") {
+		t.Errorf("%+v", half.Series)
+	}
+}
+
+// The split of the recorded agents is the one with which the detector was tuned.
+func TestHalvesOfTheCorpusAgents(t *testing.T) {
+	var recordings []inject.Recording
+	tune := []string{"tau1-gpt-4o-airline", "tau2-gpt-4.1-retail", "tau2-gpt-4.1-sft-airline", "tau2-gpt-4.1-airline", "tau2-gpt-4.1-sft-telecom"}
+	for _, name := range append([]string{"tau2-gpt-4.1-sft-retail", "tau2-gpt-4.1-telecom", "tau2-gpt-4.1-telecom-solo", "tau2-qwen2.5-7b-airline", "tau2-gpt-4.1-sft-telecom-solo"}, tune...) {
+		recordings = append(recordings, inject.Recording{Traces: []*schema.Trace{{AgentID: "did:web:agents.example:taubench:" + name}}})
+	}
+	for agent, half := range Halves(recordings) {
+		if want := slices.Contains(tune, agent[strings.LastIndexByte(agent, ':')+1:]); want != (half == Tune) {
+			t.Errorf("%s belongs to half %s", agent, half)
+		}
+	}
+}
+
+// The published rule raises 81 alerts on 8,039 recorded traces of real agents, of which none changed.
+func TestPublishedRuleOnTheCorpus(t *testing.T) {
+	report := tried(t, corpus(t), Options{Rules: []Rule{Published()}, Split: All, LeastTraces: 250})
+	tune, aside, all := report.result(Tune), report.result(Aside), report.result(All)
+	if tune.Natural != (Rate{36, 4491}) || aside.Natural != (Rate{45, 3448}) || all.Natural != (Rate{81, 7939}) || all.Agents != 10 {
+		t.Errorf("false alarms: tune %+v, aside %+v, all %+v of %d agents; want 36 of 4491, 45 of 3448, 81", tune.Natural, aside.Natural, all.Natural, all.Agents)
+	}
+}
+
+// Two runs over recorded agents, in several orders and with all changes, give the same report.
+func TestReportsAreTheSame(t *testing.T) {
+	recordings := []inject.Recording{recording(t, "a", strings.Repeat("gggggbg", 30)), recording(t, "b", strings.Repeat("g", 100)), recording(t, "c", strings.Repeat("gb", 80))}
+	o := Options{Rules: []Rule{Published()}, Changes: inject.Library(), Orders: 2, Seed: 7, Split: All}
+	if first, second := tried(t, recordings, o), tried(t, recordings, o); !reflect.DeepEqual(first, second) {
+		t.Errorf("%+v\nand\n%+v", first, second)
+	}
+}
+
+// corpus reads the recordings of ../shared/corpus, or skips the test.
+func corpus(t testing.TB) []inject.Recording {
+	t.Helper()
+	dir := filepath.Join("..", "..", "..", "..", "shared", "corpus")
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("%s is missing: the test needs the material next to the repository", dir)
+	}
+	cards, places, all := map[string]*schema.Card{}, map[string]int{}, []inject.Recording(nil)
+	eachLine(t, filepath.Join(dir, "cards.jsonl"), func(line []byte) {
+		c, err := schema.DecodeCard(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cards[c.CardID] = c
+	})
+	eachLine(t, filepath.Join(dir, "traces.jsonl.gz"), func(line []byte) {
+		trace, err := schema.Admit("", line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, known := places[trace.CardID]
+		if !known {
+			at, places[trace.CardID] = len(all), len(all)
+			all = append(all, inject.Recording{Card: cards[trace.CardID]})
+		}
+		all[at].Traces = append(all[at].Traces, trace)
+	})
+	return all
+}
+
+// eachLine calls f with a copy of each line of a file, gzipped or not.
+func eachLine(t testing.TB, path string, f func(line []byte)) {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	scanner := bufio.NewScanner(file)
+	if strings.HasSuffix(path, ".gz") {
+		unpacked, err := gzip.NewReader(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scanner = bufio.NewScanner(unpacked)
+	}
+	scanner.Buffer(nil, schema.MaxTraceBytes)
+	for scanner.Scan() {
+		f(slices.Clone(scanner.Bytes()))
+	}
+	if err := scanner.Err(); err != nil {
+		t.Fatal(err)
+	}
+}
