@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 type driftCommands struct {
 	Explain driftExplainCommand `cmd:"" help:"Show an agent's baseline, points and streak, and why there is or is not an alert."`
+	Eval    driftEvalCommand    `cmd:"" help:"Try drift detectors on recorded traces with injected changes: false alarms, changes found, delay."`
 	Pin     driftPinCommand     `cmd:"" help:"Set the baseline that an agent is compared with in mode pinned."`
 }
 
@@ -25,6 +27,7 @@ type driftExplainCommand struct {
 	Agent       string `arg:"" help:"The agent_id."`
 	Card        string `placeholder:"CARD_ID" help:"Only the series under this card."`
 	Points      int    `default:"20" help:"Number of the newest points to show."`
+	SVG         string `name:"svg" placeholder:"FILE" help:"Also draw the similarity of the newest points of a series, as SVG. Name the card with --card if there are several."`
 	Letter      bool   `help:"Apply AAP section 8.2 literally to the complete list of the agent's traces, and show the differences from the stream. It reads all traces."`
 	JSON        bool   `help:"Print one JSON object."`
 }
@@ -34,6 +37,7 @@ func (*driftExplainCommand) Help() string {
 	return examples(
 		"plumbline drift explain did:web:buyer.example",
 		"plumbline drift explain did:web:buyer.example --points 100 --json",
+		"plumbline drift explain did:web:buyer.example --svg drift.svg",
 	)
 }
 
@@ -126,7 +130,7 @@ func (c *driftExplainCommand) Run(ctx context.Context, con *console) error {
 		return usagef("--points %d: want 0 or more", c.Points)
 	}
 	return c.read(ctx, func(s *store.Store) error {
-		points := c.Points
+		points := max(c.Points, drawnPoints)
 		if c.Letter {
 			points = math.MaxInt32 // all points, for the comparison
 		}
@@ -154,11 +158,17 @@ func (c *driftExplainCommand) Run(ctx context.Context, con *console) error {
 			}
 			e.List.compare(reports)
 		}
+		if c.SVG != "" {
+			if err := c.draw(reports); err != nil {
+				return err
+			}
+		}
 		if c.JSON {
 			return writeJSON(con.out, e)
 		}
 		for i := range e.Series {
-			if err := e.Series[i].write(con.out, e.AgentID); err != nil {
+			drawn := sparkOf(&reports[i])
+			if err := e.Series[i].write(con.out, e.AgentID, drawn.lines(columnsOf(con.out), glyphsOf(os.Getenv))); err != nil {
 				return err
 			}
 		}
@@ -241,7 +251,8 @@ func section(w io.Writer, heading string, rows [][]any) error {
 	return err
 }
 
-func (v *seriesView) write(w io.Writer, agent string) error {
+// write prints the series, with a drawing of its similarity.
+func (v *seriesView) write(w io.Writer, agent string, drawing []string) error {
 	p := v.Parameters
 	head := [][]any{
 		{"agent", agent}, {"card", v.CardID}, {"traces", fmt.Sprintf("%d applied, the newest of %s", v.Traces, cell(v.LastEvent))},
@@ -272,6 +283,7 @@ func (v *seriesView) write(w io.Writer, agent string) error {
 	return errors.Join(
 		section(w, "Series", head),
 		section(w, heading, baseline),
+		writeDrawing(w, fmt.Sprintf("Similarity of the newest points, the newest last; threshold %g", p.Threshold), drawing),
 		section(w, "Points, the newest last", points),
 		section(w, "Streak: "+v.Streak.Why, v.Streak.rows()),
 		section(w, fmt.Sprintf("Alerts: %d", len(v.Alerts)), alertRows(v.Alerts)))

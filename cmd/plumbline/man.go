@@ -212,6 +212,7 @@ func (p *roff) ending(others string) {
 	p.macro("SH", "ENVIRONMENT")
 	p.item("PLUMBLINE_<FLAG>", "Sets a flag that the command line does not give: PLUMBLINE_LOG_LEVEL is --log-level.")
 	p.item("NO_COLOR", "No colors on a terminal.")
+	p.item("LC_ALL, LC_CTYPE, LANG", "If the first that is set names UTF-8, drift explain draws with block characters, else with ASCII.")
 	p.macro("SH", "EXIT STATUS")
 	p.line("0 good, 1 found bad or failed, 2 wrong command line or nothing to read.")
 	p.macro("SH", "SEE ALSO")
