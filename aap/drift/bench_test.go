@@ -12,7 +12,7 @@ func BenchmarkStep(b *testing.B) {
 }
 
 func benchmarkStep(b *testing.B, x Sample) {
-	p := DefaultParams()
+	p := PublishedParams()
 	var s State
 	for _, first := range series("ggggggggggbbb") {
 		s.Step(first, p)
@@ -26,7 +26,7 @@ func benchmarkStep(b *testing.B, x Sample) {
 // BenchmarkSketchedStep measures the step of a trace whose text is sketched: one of the first
 // baseline, or of a streak before its alert.
 func BenchmarkSketchedStep(b *testing.B) {
-	p := DefaultParams()
+	p := PublishedParams()
 	x := series("b")[0]
 	x.Reasoning = strings.Repeat("The user prefers the cheaper of two fares. ", 7)[:300]
 	var s State
@@ -44,7 +44,7 @@ func BenchmarkSketchedStep(b *testing.B) {
 // BenchmarkRollingStep measures the step in mode rolling, including the gathering of its
 // baselines.
 func BenchmarkRollingStep(b *testing.B) {
-	p, x := DefaultParams(), series("g")[0]
+	p, x := PublishedParams(), series("g")[0]
 	p.Mode = ModeRolling
 	var s State
 	b.ReportAllocs()
@@ -64,7 +64,7 @@ func BenchmarkSampleOf(b *testing.B) {
 func BenchmarkMarshal(b *testing.B) {
 	var s State
 	for _, x := range series("ggggggggggbb") {
-		s.Step(x, DefaultParams())
+		s.Step(x, PublishedParams())
 	}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -103,11 +103,11 @@ func UnmarshalState(data []byte) (*State, error) {
 }
 
 func (w *wireState) state() (*State, error) {
-	s := &State{
+	s := &State{letter{
 		Traces: w.Traces, Params: w.Params,
 		Early: w.Early, Late: w.Late, Values: w.Values, Undeclared: w.Outside,
 		Streak: w.Streak, Alerted: w.Alerted, Low: w.Low,
-	}
+	}}
 	if w.Baseline != nil {
 		b, err := w.Baseline.baseline()
 		if err != nil {
@@ -231,10 +231,10 @@ func unmarshalVersion1(data []byte) (*State, error) {
 	if len(w.Keys) != len(w.Weights) {
 		return nil, fmt.Errorf("%d keys but %d weights", len(w.Keys), len(w.Weights))
 	}
-	s := &State{
+	s := &State{letter{
 		Traces: w.Traces, Early: w.Early, Late: w.Late, Values: w.Values, Undeclared: w.Outside,
 		Streak: w.Streak, Alerted: w.Alerted,
-	}
+	}}
 	content := Content{Features: features(w.Keys, w.Weights), Tally: w.Tally}
 	content.Tally.Traces, content.Tally.Escalated = min(w.Traces, escalationSample), w.Early
 	if w.Frozen {

@@ -30,7 +30,7 @@ func TestPublishedVectors(t *testing.T) {
 		{"autonomy_expansion_sequence.json", 8, 0.081, ProfileReference, schema.AutonomyExpansion},
 	} {
 		t.Run(c.file+" "+string(c.profile), func(t *testing.T) {
-			samples, p := readVector(t, c.file), DefaultParams()
+			samples, p := readVector(t, c.file), PublishedParams()
 			p.Profile = c.profile
 			alerts := Detect(samples, p)
 			if len(alerts) != 1 {
@@ -114,7 +114,7 @@ func TestGoldenNumbers(t *testing.T) {
 		}, 0.081, schema.AutonomyExpansion},
 	} {
 		t.Run(name, func(t *testing.T) {
-			alerts := Detect(doing(t, c.done), DefaultParams())
+			alerts := Detect(doing(t, c.done), PublishedParams())
 			if len(alerts) != 1 || alerts[0].TraceIDs[2] != "d008" {
 				t.Fatalf("alerts %+v, want one at the ninth trace", alerts)
 			}

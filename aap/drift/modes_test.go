@@ -64,7 +64,7 @@ func TestRollingBaseline(t *testing.T) {
 // A lasting change raises its alert and becomes normal in the next window; in mode first it
 // remains drift.
 func TestRollingAdapts(t *testing.T) {
-	samples, p := series(strings.Repeat("g", 20)+strings.Repeat("b", 40)), DefaultParams()
+	samples, p := series(strings.Repeat("g", 20)+strings.Repeat("b", 40)), PublishedParams()
 	p.Mode, p.Window = ModeRolling, 40
 	points, alerts := run(samples, p)
 	if len(alerts) != 1 || points[39].Status != StatusDrift || points[40].Status != StatusRecovered || points[59].Status != StatusNormal {
@@ -81,7 +81,7 @@ func TestRollingAdapts(t *testing.T) {
 
 // A pin is effective from the first trace on.
 func TestPinnedBaseline(t *testing.T) {
-	pin, p := NewBaseline(series("gggg")), DefaultParams()
+	pin, p := NewBaseline(series("gggg")), PublishedParams()
 	p.Mode = ModePinned
 	var s State
 	s.Pin(pin.Baseline)
@@ -150,7 +150,7 @@ func TestFormedBaselineIsKept(t *testing.T) {
 // Under another mode or parameter the current baseline stays, and a streak continues.
 func TestChangedParameters(t *testing.T) {
 	var s State
-	p := DefaultParams()
+	p := PublishedParams()
 	samples := series(strings.Repeat("g", 10) + "bbb")
 	for _, x := range samples[:12] {
 		s.Step(x, p)
@@ -177,7 +177,7 @@ func TestChangedParameters(t *testing.T) {
 // baseline would have more traces than N.
 func TestChangedWindow(t *testing.T) {
 	var s State
-	p := DefaultParams()
+	p := PublishedParams()
 	p.Mode, p.Window = ModeRolling, 14
 	samples := series(strings.Repeat("g", 30))
 	for _, x := range samples[:13] { // the last N = 3 are those at 12, 13, 14
@@ -200,7 +200,7 @@ func TestStatesOfVersion1AreRead(t *testing.T) {
 		`"early":2,"late":[false,false,true],"values":24,"undeclared":4,"tally":{"v":20,"b":8,"n":10},"streak":2,` +
 		`"low":[{"id":"d010","d":"` + zeros + `","s":0.1,"c":0.6,"a":true,"t":{"v":2,"u":2,"b":0.2,"n":1}},{"id":"d011","d":"` + zeros + `","s":0.1,"c":0.6,"t":{"v":2,"u":2}}]}`
 	const alerted = `{"v":1,"n":13,"frozen":true,"keys":["action:recommend"],"weights":[1],"late":[false,false,false],"tally":{},"streak":3,"alerted":true}`
-	p := DefaultParams()
+	p := PublishedParams()
 	s := stateOf(t, learning)
 	for i, x := range series(strings.Repeat("g", 5)) {
 		if step := s.Step(x, p); (step.Formed != nil) != (i == 4) {

@@ -52,8 +52,11 @@ type Params struct {
 	Profile             Profile `json:"r"`
 }
 
-// DefaultParams returns the parameters of AAP section 8.3.
-func DefaultParams() Params {
+// DefaultParams returns the parameters of the stream.
+func DefaultParams() Params { return PublishedParams() }
+
+// PublishedParams returns the parameters of AAP section 8.3: those of the published rule.
+func PublishedParams() Params {
 	return Params{
 		SimilarityThreshold: DefaultSimilarityThreshold,
 		Sustained:           DefaultSustained,

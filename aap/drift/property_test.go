@@ -174,7 +174,7 @@ func TestStateIsSmall(t *testing.T) {
 		var s State
 		for _, x := range series("ggggggggggbb") {
 			x.Reasoning = reasoning
-			s.Step(x, DefaultParams())
+			s.Step(x, PublishedParams())
 		}
 		data, err := s.Marshal()
 		if err != nil {
@@ -195,7 +195,7 @@ func TestLongVectors(t *testing.T) {
 			samples[i].Features = append(samples[i].Features, similarity.Feature{Key: key, Weight: 1})
 		}
 	}
-	if got := len(Detect(samples, DefaultParams())); got != 1 {
+	if got := len(Detect(samples, PublishedParams())); got != 1 {
 		t.Errorf("%d alerts over long vectors, want 1", got)
 	}
 }

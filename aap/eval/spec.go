@@ -108,7 +108,7 @@ func specDrift(r request) (any, error) {
 
 // driftParams returns the defaults, with the thresholds in the request.
 func (r request) driftParams() (drift.Params, error) {
-	p := drift.DefaultParams()
+	p := drift.PublishedParams()
 	if r.has("similarity_threshold") {
 		if err := r.decode("similarity_threshold", &p.SimilarityThreshold); err != nil {
 			return p, err

@@ -19,7 +19,7 @@ import (
 func TestPackageDriftEqualsTheReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		declared := rapid.SliceOfNDistinct(rapid.SampledFrom(valueNames), 1, 3, rapid.ID).Draw(t, "declared")
-		p := drift.DefaultParams()
+		p := drift.PublishedParams()
 		p.Profile = drift.ProfileReference
 		p.SimilarityThreshold = rapid.SampledFrom([]float64{0.3, 0.5, 0.8, 1}).Draw(t, "threshold")
 		p.Sustained = rapid.IntRange(1, 5).Draw(t, "sustained")

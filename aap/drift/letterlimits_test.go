@@ -69,7 +69,7 @@ func TestLimitsOfCategories(t *testing.T) {
 		"four values of ten new": {func(base, streak []Sample) { each(base, applying(6)); applying(10)(&streak[0]) }, schema.ValueDrift, []string{NewValues}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			samples, p := exact(make([]float64, 10)...), DefaultParams()
+			samples, p := exact(make([]float64, 10)...), PublishedParams()
 			p.Sustained = 10
 			each(samples, func(x *Sample) { x.Confidence = 0.5 })
 			c.change(samples[:10], samples[10:])
@@ -159,7 +159,7 @@ func TestLimitsOfParameters(t *testing.T) {
 		"window 0 that rolls": {func(p *Params) { p.Window, p.Mode = 0, ModeRolling }, 1},
 		"window 1 that rolls": {func(p *Params) { p.Window, p.Mode = 1, ModeRolling }, 1},
 	} {
-		p := DefaultParams()
+		p := PublishedParams()
 		c.change(&p)
 		faults := 0
 		if err := p.Validate(); err != nil {
@@ -174,7 +174,7 @@ func TestLimitsOfParameters(t *testing.T) {
 // The ids of alerts and baselines are SHA-256 sums of these members in this order. So others
 // can compute them, and a replay by another version gives the same ids.
 func TestIDsAreSumsOfTheirMembers(t *testing.T) {
-	samples, p := series(strings.Repeat("g", 10)+"bbb"), DefaultParams()
+	samples, p := series(strings.Repeat("g", 10)+"bbb"), PublishedParams()
 	var s State
 	var alert *schema.DriftAlert
 	var formed *Formed

@@ -26,7 +26,7 @@ func TestOneAlertPerStreak(t *testing.T) {
 		{strings.Repeat("g", 20) + strings.Repeat("b", 30), []string{"d022"}},
 	} {
 		var last []string
-		for _, alert := range Detect(series(c.pattern), DefaultParams()) {
+		for _, alert := range Detect(series(c.pattern), PublishedParams()) {
 			last = append(last, alert.TraceIDs[len(alert.TraceIDs)-1])
 			if len(alert.TraceIDs) != 3 || alert.Analysis.SustainedTraces != 3 {
 				t.Errorf("%s: the alert has %d traces and states %d, want 3", c.pattern, len(alert.TraceIDs), alert.Analysis.SustainedTraces)
@@ -62,7 +62,7 @@ func TestPointsOfASeries(t *testing.T) {
 func TestPointsOfAList(t *testing.T) {
 	samples := series("gggggbbb")
 	slices.Reverse(samples)
-	points, alerts := Series(samples, DefaultParams())
+	points, alerts := Series(samples, PublishedParams())
 	var said []string
 	for _, point := range points {
 		said = append(said, point.TraceID+" "+string(point.Status))
@@ -74,7 +74,7 @@ func TestPointsOfAList(t *testing.T) {
 }
 
 func TestAlertMembers(t *testing.T) {
-	alerts := Detect(series("gggggbbb"), DefaultParams())
+	alerts := Detect(series("gggggbbb"), PublishedParams())
 	if len(alerts) != 1 {
 		t.Fatalf("%d alerts, want 1", len(alerts))
 	}
@@ -99,8 +99,8 @@ func TestAlertMembers(t *testing.T) {
 }
 
 func TestAlertIDNamesTheStreak(t *testing.T) {
-	base := Detect(series("gggggbbb"), DefaultParams())[0].AlertID
-	if again := Detect(series("gggggbbb"), DefaultParams())[0].AlertID; again != base {
+	base := Detect(series("gggggbbb"), PublishedParams())[0].AlertID
+	if again := Detect(series("gggggbbb"), PublishedParams())[0].AlertID; again != base {
 		t.Errorf("a replay gives %s, the first run gave %s", again, base)
 	}
 	other := map[string]func([]Sample, *Params){
@@ -112,7 +112,7 @@ func TestAlertIDNamesTheStreak(t *testing.T) {
 		"profile":   func(_ []Sample, p *Params) { p.Profile = ProfileReference },
 	}
 	for name, change := range other {
-		samples, p := series("gggggbbb"), DefaultParams()
+		samples, p := series("gggggbbb"), PublishedParams()
 		change(samples, &p)
 		if got := Detect(samples, p)[0].AlertID; got == base {
 			t.Errorf("another %s gives the same alert id", name)
@@ -121,7 +121,7 @@ func TestAlertIDNamesTheStreak(t *testing.T) {
 }
 
 func TestValidateNamesEveryFault(t *testing.T) {
-	if err := DefaultParams().Validate(); err != nil {
+	if err := PublishedParams().Validate(); err != nil {
 		t.Errorf("default parameters: %v", err)
 	}
 	err := Params{SimilarityThreshold: math.NaN(), Mode: "weekly"}.Validate()
@@ -134,7 +134,7 @@ func TestValidateNamesEveryFault(t *testing.T) {
 
 // The window in mode rolling must have room for a baseline and a streak.
 func TestRollingNeedsRoom(t *testing.T) {
-	p := DefaultParams()
+	p := PublishedParams()
 	p.Mode = ModeRolling
 	for window, wrong := range map[int]bool{5: true, 6: false, 50: false} {
 		p.Window = window

@@ -12,7 +12,7 @@ import (
 func measured(samples []Sample) map[string]Measure {
 	var s State
 	for _, x := range samples {
-		s.Step(x, DefaultParams())
+		s.Step(x, PublishedParams())
 	}
 	measures := map[string]Measure{}
 	for _, m := range s.Measures() {
@@ -177,7 +177,7 @@ func TestTrend(t *testing.T) {
 		"stays": {[]float64{2, 0, 2}, []schema.Indicator{{Indicator: SimilarityTrend, Baseline: 0.2052, Current: 0.2052, Description: "Similarity stable over 3 traces"}}},
 		"short": {[]float64{2, 1}, nil},
 	} {
-		p := DefaultParams()
+		p := PublishedParams()
 		p.Sustained = len(c.weights)
 		var got []schema.Indicator
 		for _, indicator := range found(t, exact(c.weights...), p).SpecificIndicators {

@@ -46,7 +46,7 @@ type Measure struct {
 // decide the category: the first that holds gives the direction. Measures that the published
 // rules also use come first, then the additional ones. The result is empty where there is no
 // streak. docs/DRIFT.md has the formulas in prose.
-func (s *State) Measures() []Measure {
+func (s *letter) Measures() []Measure {
 	if len(s.Low) == 0 {
 		return nil
 	}
@@ -128,7 +128,7 @@ type streakSums struct {
 	texts               int // traces whose Reasoning is known
 }
 
-func (s *State) streak() (sums streakSums) {
+func (s *letter) streak() (sums streakSums) {
 	for i := range s.Low {
 		low := &s.Low[i]
 		sums.add(low.Tally)

@@ -32,7 +32,7 @@ func exact(weights ...float64) []Sample {
 // A trace exactly at DEFAULT_SIMILARITY_THRESHOLD is not low: an alert is raised when the
 // similarity is below it (AAP section 8.3).
 func TestSimilarityAtTheThreshold(t *testing.T) {
-	points, alerts := run(exact(3, 3, 3, 3), DefaultParams())
+	points, alerts := run(exact(3, 3, 3, 3), PublishedParams())
 	for _, point := range points[10:] {
 		if point.Similarity != DefaultSimilarityThreshold || point.Status != StatusNormal || point.Streak != 0 {
 			t.Errorf("a trace at the threshold: %+v", point)
@@ -42,7 +42,7 @@ func TestSimilarityAtTheThreshold(t *testing.T) {
 		t.Errorf("alerts %v at the threshold", alerts)
 	}
 	const less = 2.9999999
-	points, alerts = run(exact(less, less, 3, less, less, less), DefaultParams())
+	points, alerts = run(exact(less, less, 3, less, less, less), PublishedParams())
 	var streaks []int
 	for _, point := range points[10:] {
 		streaks = append(streaks, point.Streak)
@@ -60,7 +60,7 @@ func TestSimilarityAtTheThreshold(t *testing.T) {
 func TestStreakAtTheThreshold(t *testing.T) {
 	for low, want := range map[int]int{DefaultSustained - 1: 0, DefaultSustained: 1, DefaultSustained + 1: 1} {
 		weights := make([]float64, low)
-		if _, alerts := run(exact(weights...), DefaultParams()); len(alerts) != want {
+		if _, alerts := run(exact(weights...), PublishedParams()); len(alerts) != want {
 			t.Errorf("%d low traces: %d alerts, want %d", low, len(alerts), want)
 		}
 	}

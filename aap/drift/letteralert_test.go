@@ -72,7 +72,7 @@ func TestCategories(t *testing.T) {
 			for i := 10; i < 13; i++ {
 				c.change(&samples[i])
 			}
-			a := found(t, samples, DefaultParams())
+			a := found(t, samples, PublishedParams())
 			if a.DriftDirection != c.direction {
 				t.Errorf("direction %s, want %s", a.DriftDirection, c.direction)
 			}
@@ -84,7 +84,7 @@ func TestCategories(t *testing.T) {
 }
 
 func TestNoCategoryIsUnknown(t *testing.T) {
-	a := found(t, scene(), DefaultParams())
+	a := found(t, scene(), PublishedParams())
 	want := []schema.Indicator{ // one of three escalated, two of ten before
 		{Indicator: EscalationRateIncrease, Baseline: 0.2, Current: 0.67, Description: "Escalation rate increased from 20% to 67% of decisions"},
 		{Indicator: SimilarityTrend, Baseline: a.SimilarityScore, Current: a.SimilarityScore, Description: "Similarity stable over 3 traces"},
@@ -114,7 +114,7 @@ func TestOrderOfCategories(t *testing.T) {
 		{schema.CommunicationDrift, func(x *Sample) { x.Reasoning = "" }},
 		{schema.UnknownDirection, func(*Sample) {}},
 	} {
-		if got := found(t, samples, DefaultParams()).DriftDirection; got != c.direction {
+		if got := found(t, samples, PublishedParams()).DriftDirection; got != c.direction {
 			t.Errorf("direction %s, want %s", got, c.direction)
 		}
 		for i := 10; i < 13; i++ {
@@ -129,8 +129,8 @@ func TestTextNeverEntersTheScore(t *testing.T) {
 	for i := range telling {
 		telling[i].Reasoning = fmt.Sprint("Reason ", i*i, " of quite another kind.")
 	}
-	a, alertsA := run(plain, DefaultParams())
-	b, alertsB := run(telling, DefaultParams())
+	a, alertsA := run(plain, PublishedParams())
+	b, alertsB := run(telling, PublishedParams())
 	if !slices.Equal(a, b) || len(alertsA) != 1 || len(alertsB) != 1 || alertsA[0].AlertID != alertsB[0].AlertID {
 		t.Errorf("points %+v, with other reasoning %+v", a, b)
 	}
@@ -138,7 +138,7 @@ func TestTextNeverEntersTheScore(t *testing.T) {
 
 // published returns the parameters under which the published rules decide.
 func published() Params {
-	p := DefaultParams()
+	p := PublishedParams()
 	p.Profile, p.Window = ProfileReference, 8
 	return p
 }
@@ -183,7 +183,7 @@ func TestPrincipalMisalignment(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	var s State
-	samples, p := scene(), DefaultParams()
+	samples, p := scene(), PublishedParams()
 	for _, c := range []struct {
 		last int
 		want string

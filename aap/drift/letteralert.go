@@ -17,7 +17,7 @@ const (
 )
 
 // alert describes the streak that x made sustained (AAP section 8.4).
-func (s *State) alert(x *Sample, p Params) *schema.DriftAlert {
+func (s *letter) alert(x *Sample, p Params) *schema.DriftAlert {
 	ids := make([]string, len(s.Low))
 	for i := range s.Low {
 		ids[i] = s.Low[i].TraceID
@@ -47,7 +47,7 @@ func (s *State) alert(x *Sample, p Params) *schema.DriftAlert {
 // alertID is the SHA-256 of everything that identifies the alert, so a replay gives the same
 // id. Strings and the list are preceded by their lengths. A pin is a parameter; any other
 // baseline follows from the traces.
-func (s *State) alertID(x *Sample, p Params) schema.Digest {
+func (s *letter) alertID(x *Sample, p Params) schema.Digest {
 	h := sha256.New()
 	writeString(h, x.AgentID)
 	writeString(h, x.CardID)
@@ -79,7 +79,7 @@ func writeUint(h hash.Hash, n uint64) {
 }
 
 // judge returns the streak's direction and its indicators, which are never nil.
-func (s *State) judge(p Profile) (schema.Direction, []schema.Indicator) {
+func (s *letter) judge(p Profile) (schema.Direction, []schema.Indicator) {
 	if p == ProfileReference {
 		return s.publishedDirection(), s.publishedIndicators()
 	}
@@ -96,7 +96,7 @@ func (s *State) judge(p Profile) (schema.Direction, []schema.Indicator) {
 }
 
 // trend compares the first and last similarity of the streak.
-func (s *State) trend() []schema.Indicator {
+func (s *letter) trend() []schema.Indicator {
 	if len(s.Low) < trendTraces {
 		return nil
 	}
@@ -121,7 +121,7 @@ const (
 )
 
 // publishedDirection infers a category as the published SDK does: the first that holds.
-func (s *State) publishedDirection() schema.Direction {
+func (s *letter) publishedDirection() schema.Direction {
 	early, late, ok := s.escalationRates()
 	switch {
 	case ok && early > earlyEscalation && late < early/2:
@@ -135,7 +135,7 @@ func (s *State) publishedDirection() schema.Direction {
 }
 
 // publishedIndicators returns the SDK's two indicators under the names of AAP section 8.4.
-func (s *State) publishedIndicators() []schema.Indicator {
+func (s *letter) publishedIndicators() []schema.Indicator {
 	indicators := []schema.Indicator{}
 	if early, late, ok := s.escalationRates(); ok && math.Abs(early-late) > notableChange {
 		name := EscalationRateDecrease
@@ -149,7 +149,7 @@ func (s *State) publishedIndicators() []schema.Indicator {
 
 // escalationRates returns the shares of traces that required an escalation among the first
 // three and the last three. ok is false for fewer than six traces.
-func (s *State) escalationRates() (early, late float64, ok bool) {
+func (s *letter) escalationRates() (early, late float64, ok bool) {
 	if s.Traces < 2*escalationSample {
 		return 0, 0, false
 	}
@@ -163,7 +163,7 @@ func (s *State) escalationRates() (early, late float64, ok bool) {
 }
 
 // meanConfidence returns the mean over the last three traces of the streak's alert.
-func (s *State) meanConfidence() float64 {
+func (s *letter) meanConfidence() float64 {
 	last := s.Low[max(0, len(s.Low)-confidenceSample):]
 	var sum float64
 	for i := range last {
@@ -186,7 +186,7 @@ type Explanation struct {
 }
 
 // Explain returns an explanation of the state. The caller must not modify it.
-func (s *State) Explain() Explanation {
+func (s *letter) Explain() Explanation {
 	e := Explanation{
 		Traces: s.Traces, Params: s.Params, Baseline: s.Baseline,
 		Streak: s.Streak, Alerted: s.Alerted, Low: s.Low, Why: s.why(), Measures: s.Measures(),
@@ -197,7 +197,7 @@ func (s *State) Explain() Explanation {
 	return e
 }
 
-func (s *State) why() string {
+func (s *letter) why() string {
 	switch {
 	case s.Baseline == nil:
 		gathered := 0
