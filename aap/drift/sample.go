@@ -3,6 +3,7 @@ package drift
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,19 +26,43 @@ const (
 const principalBenefit = "principal_benefit"
 
 // CardFacts are the facts about a card that drift needs. CardFacts{CardID: id} is for an
-// unregistered card: then no value counts as undeclared.
+// unregistered card: then no value counts as undeclared, and what needs the card is not measured.
 type CardFacts struct {
 	CardID   string
-	declared map[string]bool // nil when the card is unknown
+	declared map[string]bool  // values.declared; nil when the card is unknown
+	bounded  schema.ActionSet // bounded_actions
+	named    schema.ActionSet // every action that the card names
 }
 
-// FactsOf returns the facts of c, as copies.
+// FactsOf returns the facts of c, as copies. A card names the actions of bounded_actions and
+// forbidden_actions, and those that the condition of an escalation trigger has in quotes, as in
+// tool_name == "refund".
 func FactsOf(c *schema.Card) CardFacts {
 	declared := make(map[string]bool, len(c.Values.Declared))
 	for _, value := range c.Values.Declared {
 		declared[strings.Clone(value)] = true
 	}
-	return CardFacts{CardID: strings.Clone(c.CardID), declared: declared}
+	f := CardFacts{
+		CardID: strings.Clone(c.CardID), declared: declared,
+		bounded: schema.NewActionSet(cloned(c.Autonomy.BoundedActions)),
+	}
+	f.named = schema.NewActionSet(cloned(c.Autonomy.ForbiddenActions))
+	maps.Copy(f.named, f.bounded)
+	for i := range c.Autonomy.EscalationTriggers {
+		parts := strings.Split(strings.Clone(c.Autonomy.EscalationTriggers[i].Condition), `"`)
+		for at := 1; at < len(parts); at += 2 { // every second part is inside quotes
+			f.named[parts[at]] = struct{}{}
+		}
+	}
+	return f
+}
+
+func cloned(names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = strings.Clone(name)
+	}
+	return out
 }
 
 // undeclared counts the uses of values that the card does not declare.
@@ -56,6 +81,9 @@ func (f CardFacts) undeclared(applied []string) int {
 
 // Sample is the contribution of one trace. It aliases nothing of the trace, so it can be
 // buffered while the record's bytes are reused.
+//
+// Each fact comes from the trace, or from the trace and its card. Where a trace lacks what a
+// measure needs, the measure has no observation of this trace; see observe.
 type Sample struct {
 	TraceID   string
 	Digest    schema.Digest
@@ -63,18 +91,58 @@ type Sample struct {
 	CardID    string // of the facts, not of the trace
 	EventTime time.Time
 
-	Features        similarity.Vector
-	Escalated       bool    // escalation.required
-	Values          int     // uses of values
-	Undeclared      int     // uses of values that the card does not declare
+	Session    string    // context.session_id, or the synthetic session of the day (schema.SessionID)
+	SessionEnd bool      // context.metadata.session_end
+	Order      time.Time // place in the series' order, for a session's idleness; zero: the event time
+
+	Features  similarity.Vector
+	Action    string // action.type
+	Name      string // action.name; empty when absent
+	HasCard   bool   // the card is known; Inside, Named and Undeclared need it
+	Inside    bool   // the card's bounded_actions allow the action's name
+	Named     bool   // the card names the action: see FactsOf
+	Escalated bool   // escalation.required
+
+	Values     int      // uses of values
+	Undeclared int      // uses of values that the card does not declare
+	Declared   []string // the features' keys of the declared values that were applied, each once
+
+	HasExecution bool  // context.metadata.execution; Error and Cost need it
+	Error        bool  // execution.error is not empty
+	Cost         int64 // execution.cost_cents, 0 when absent
+
 	Confidence      float64 // 1 where the trace has none
+	HasConfidence   bool
 	Reasoning       string  // selection_reasoning, the part that a sketch reads
+	Length          int     // characters of the whole selection_reasoning
 	DeclaresBenefit bool    // the card declares principal_benefit
 	Benefit         float64 // principal_benefit of the selected alternative; meaningful when HasBenefit
 	HasBenefit      bool
 }
 
-// SampleOf reduces t to what drift needs.
+// Kind divides decisions into those that act (execute, escalate) and those that answer
+// (recommend, deny). Costs and texts of the two differ by nature, so each is compared with its own.
+type Kind uint8
+
+// The two kinds of decisions.
+const (
+	Answers Kind = iota
+	Acts
+	kinds
+)
+
+// Kind returns the kind of the decision.
+func (x *Sample) Kind() Kind {
+	if x.Action == string(schema.ActionExecute) || x.Action == string(schema.ActionEscalate) {
+		return Acts
+	}
+	return Answers
+}
+
+// Denies reports whether the decision is a denial.
+func (x *Sample) Denies() bool { return x.Action == string(schema.ActionDeny) }
+
+// SampleOf reduces t to what drift needs. It does not set Order.
 func SampleOf(t *schema.Trace, card CardFacts) Sample {
 	s := Sample{
 		TraceID:         strings.Clone(t.TraceID),
@@ -82,15 +150,32 @@ func SampleOf(t *schema.Trace, card CardFacts) Sample {
 		AgentID:         strings.Clone(t.AgentID),
 		CardID:          card.CardID,
 		EventTime:       t.Timestamp,
+		Session:         strings.Clone(schema.SessionID(t)),
+		SessionEnd:      t.Context.SessionEnd,
 		Features:        bounded(similarity.TraceFeatures(t, nil)),
+		Action:          strings.Clone(string(t.Action.Type)),
+		Name:            strings.Clone(t.Action.Name),
+		HasCard:         card.declared != nil,
+		Inside:          card.bounded.Allows(t.Action.Name),
+		Named:           card.named.Has(t.Action.Name),
 		Escalated:       t.Escalation.Required,
 		Values:          len(t.Decision.ValuesApplied),
 		Undeclared:      card.undeclared(t.Decision.ValuesApplied),
+		HasExecution:    t.Context.Execution.Present,
+		Error:           t.Context.Execution.Error != "",
+		Cost:            t.Context.Execution.CostCents,
 		Confidence:      1,
+		HasConfidence:   t.Decision.HasConfidence,
+		Length:          utf8.RuneCountInString(t.Decision.Reasoning),
 		DeclaresBenefit: card.declared[principalBenefit],
 	}
 	if t.Decision.HasConfidence {
 		s.Confidence = t.Decision.Confidence
+	}
+	for _, f := range s.Features {
+		if value, ok := strings.CutPrefix(f.Key, valuePrefix); ok && card.declared[value] {
+			s.Declared = append(s.Declared, f.Key)
+		}
 	}
 	s.Benefit, s.HasBenefit = benefit(&t.Decision)
 	reasoning := t.Decision.Reasoning
@@ -103,6 +188,12 @@ func SampleOf(t *schema.Trace, card CardFacts) Sample {
 	s.Reasoning = strings.Clone(reasoning)
 	return s
 }
+
+// The prefixes of the features' keys that the measures read.
+const (
+	valuePrefix = "value:"
+	namePrefix  = "action_name:"
+)
 
 // benefit returns scoring_factors.principal_benefit of the selected alternative.
 func benefit(d *schema.Decision) (float64, bool) {

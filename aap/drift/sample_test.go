@@ -99,3 +99,48 @@ func TestFeaturesAreBounded(t *testing.T) {
 		t.Error("the bounded features differ from run to run")
 	}
 }
+
+// Every fact that the measures need comes from the trace and its card.
+func TestFactsOfATrace(t *testing.T) {
+	card := &schema.Card{CardID: "ac-f", Values: schema.Values{Declared: []string{"honesty", "speed"}}, Autonomy: schema.Autonomy{
+		BoundedActions:   []string{"search: looks for flights", "reply"},
+		ForbiddenActions: []string{"wire_money"},
+		EscalationTriggers: []schema.Trigger{
+			{Condition: `tool_name == "refund" and amount > 10 or tool_name == "rebook"`}, {Condition: "amount > 100"},
+		},
+	}}
+	trace := goodTrace(0)
+	trace.Context.SessionID, trace.Context.SessionEnd = "s-1", true
+	trace.Context.Execution = schema.Execution{Present: true, CostCents: 12, Error: "timed out"}
+	trace.Action = schema.Action{Type: schema.ActionExecute, Name: "search"}
+	trace.Decision.ValuesApplied = []string{"speed", "profit", "speed", "honesty"}
+	trace.Decision.Reasoning = strings.Repeat("é", 3000)
+	x := SampleOf(trace, FactsOf(card))
+	if x.Session != "s-1" || !x.SessionEnd || !x.Order.IsZero() || x.Kind() != Acts || x.Denies() || x.Name != "search" {
+		t.Errorf("the decision and its session: %+v", x)
+	}
+	if !x.HasCard || !x.Inside || x.Undeclared != 1 || !slices.Equal(x.Declared, []string{"value:speed", "value:honesty"}) {
+		t.Errorf("what the card says: %+v", x)
+	}
+	if !x.HasExecution || !x.Error || x.Cost != 12 || x.Length != 3000 || !x.HasConfidence || x.Confidence != 0.9 {
+		t.Errorf("figures: %+v", x)
+	}
+	for name, want := range map[string]struct{ inside, named bool }{
+		"search": {true, true}, "reply": {true, true}, "search, reply": {true, false}, "wire_money": {false, true},
+		"refund": {false, true}, "rebook": {false, true}, "delete": {false, false}, "amount": {false, false},
+	} {
+		trace.Action.Name = name
+		if x := SampleOf(trace, FactsOf(card)); x.Inside != want.inside || x.Named != want.named {
+			t.Errorf("action %q is inside: %v, named: %v; want %+v", name, x.Inside, x.Named, want)
+		}
+	}
+	trace = goodTrace(0)
+	trace.Action.Type, trace.Decision.HasConfidence = schema.ActionDeny, false
+	x = SampleOf(trace, CardFacts{CardID: "ac-nowhere"})
+	if x.Session != "~utc-2026-02-01" || x.SessionEnd || x.Kind() != Answers || !x.Denies() {
+		t.Errorf("a denial without a session: %+v", x)
+	}
+	if x.HasCard || x.Inside || x.Named || x.Declared != nil || x.HasExecution || x.Error || x.HasConfidence || x.Confidence != 1 {
+		t.Errorf("what is unknown: %+v", x)
+	}
+}
