@@ -127,7 +127,7 @@ func TestLimitsOfReasoning(t *testing.T) {
 		"more similar than in the baseline": {2, one, 0.75, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := State{
+			s := letter{
 				Baseline: &Baseline{Content: Content{Reasoning: Reasoning{Texts: c.texts, Squares: -c.products}}},
 				Low:      []Low{{Reasoning: c.streak, HasReasoning: true}},
 			}
@@ -155,7 +155,7 @@ func TestLimitsOfTheEscalationRate(t *testing.T) {
 		"none, then as before": {0, 0, EscalationRateDecrease, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := State{
+			s := letter{
 				Baseline: &Baseline{Content: Content{Tally: Tally{Traces: 20, Escalated: c.base}}},
 				Low:      []Low{{Tally: Tally{Traces: 20, Escalated: c.streak}}},
 			}
