@@ -65,6 +65,7 @@ const (
 	ActedBeforeAnswer    = "ACTED_BEFORE_ANSWER"   // executed while its escalation was pending
 	ContradictoryAnswer  = "CONTRADICTORY_ANSWER"  // one trace reports an approval and a denial
 	NoInclusionProof     = "NO_INCLUSION_PROOF"    // the card commits to a Merkle log, and no log includes the bundle
+	ActionLoop           = "ACTION_LOOP"           // the same write, transfer, refusal or read again and again
 )
 
 // Warnings: non-critical remarks of a verdict.
@@ -189,6 +190,24 @@ type SessionFinding struct {
 	Description string   `json:"description"`
 	TraceID     string   `json:"trace_id,omitempty"`
 	Field       string   `json:"trace_field,omitempty"`
+}
+
+// LoopDetected is the type of a LoopAlert.
+const LoopDetected = "loop_detected"
+
+// LoopAlert says that a session which may still run has become a loop: the finding ActionLoop. The
+// verdict on the session's part has the finding again, about the same trace, with the count of the
+// whole run. AlertID is stable over replays.
+type LoopAlert struct {
+	AlertID            Digest         `json:"alert_id"`
+	AlertType          string         `json:"alert_type"` // LoopDetected
+	AgentID            string         `json:"agent_id"`
+	CardID             string         `json:"card_id"`
+	SessionID          string         `json:"session_id"`
+	DetectionTimestamp time.Time      `json:"detection_timestamp"` // event time of the trace that made it a loop
+	Finding            SessionFinding `json:"finding"`
+	TraceDigest        Digest         `json:"trace_digest"` // of that trace
+	EngineVersion      string         `json:"engine_version"`
 }
 
 // SessionSimilarity summarises the similarity of the traces to their card: those that could be

@@ -2,10 +2,11 @@
 // several traces of a session together show.
 //
 // It owns the findings of a session (gaps, order, turns, escalations without an answer,
-// conditions and denials that a later action violates), the state carried from one part of a
-// session to the next, and the questions about the agent's other sessions. It does not own the
-// verdicts on single traces (package aap) or the answers to the questions (pipeline/exporter
-// looks them up). It does no I/O and reads no clock.
+// conditions and denials that a later action violates, loops of equal acts), the loops of a
+// session that still runs, the state carried from one part of a session to the next, and the
+// questions about the agent's other sessions. It does not own the verdicts on single traces
+// (package aap), the answers to the questions (pipeline/exporter looks them up), or which traces
+// of a running session are applied and when (pipeline/drift). It does no I/O and reads no clock.
 //
 // Terms: the place of a trace is its position in the audit log, by sequence number or by time.
 // Traces of the same place have no order among themselves, whichever of them arrived first.

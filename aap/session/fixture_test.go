@@ -24,13 +24,37 @@ type step struct {
 	params   string // JSON
 	target   string // JSON
 	escalate string // the escalation block, JSON
+	category string // default: bounded
+	executed string // metadata.execution, JSON
+	session  string // default: s; "-": none
+	end      bool
 }
 
 func (s step) trace(t testing.TB, place int) *schema.Trace {
 	t.Helper()
-	context := map[string]any{"session_id": "s"}
+	trace, err := s.admit(place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trace
+}
+
+func (s step) admit(place int) (*schema.Trace, error) {
+	context, metadata := map[string]any{}, map[string]any{}
+	if s.session != "-" {
+		context["session_id"] = or(s.session, "s")
+	}
 	if s.number != nil {
-		context["metadata"] = map[string]any{"sequence_number": s.number}
+		metadata["sequence_number"] = s.number
+	}
+	if s.executed != "" {
+		metadata["execution"] = json.RawMessage(s.executed)
+	}
+	if s.end {
+		metadata["session_end"] = true
+	}
+	if len(metadata) > 0 {
+		context["metadata"] = metadata
 	}
 	if s.turn != nil {
 		context["conversation_turn"] = s.turn
@@ -40,21 +64,21 @@ func (s step) trace(t testing.TB, place int) *schema.Trace {
 	}
 	block, err := json.Marshal(context)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	if s.second == 0 {
 		s.second = place + 1
 	}
 	at := time.Date(2026, 2, 1, 0, 0, s.second, 0, time.UTC).Format(time.RFC3339)
-	raw := fmt.Sprintf(`{"trace_id":%q,"agent_id":"a","card_id":"c","timestamp":%q,"action":{"type":%q,"name":%q,"category":"bounded","parameters":%s,"target":%s},`+
+	raw := fmt.Sprintf(`{"trace_id":%q,"agent_id":"a","card_id":"c","timestamp":%q,"action":{"type":%q,"name":%q,"category":%q,"parameters":%s,"target":%s},`+
 		`"decision":{"alternatives_considered":[{"option_id":"o","description":"d"}],"selected":"o","selection_reasoning":"r","values_applied":["v"]},`+
 		`"escalation":%s,"context":%s}`,
-		or(s.id, fmt.Sprintf("tr-%d", place+1)), at, or(s.kind, "execute"), or(s.action, "search"), or(s.params, "{}"), or(s.target, "null"), or(s.escalate, "null"), block)
+		or(s.id, fmt.Sprintf("tr-%d", place+1)), at, or(s.kind, "execute"), or(s.action, "search"), or(s.category, "bounded"), or(s.params, "{}"), or(s.target, "null"), or(s.escalate, "null"), block)
 	trace, err := schema.Admit("", []byte(raw))
 	if err != nil {
-		t.Fatalf("%s: %v", raw, err)
+		return nil, fmt.Errorf("%s: %w", raw, err)
 	}
-	return trace
+	return trace, nil
 }
 
 func or(s, otherwise string) string {

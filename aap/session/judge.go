@@ -23,7 +23,7 @@ type Head struct {
 }
 
 var checks = []string{
-	"sequence_numbers", "prior_traces", "turns", "escalations", "answers", "approvals", "denials", "similarity",
+	"sequence_numbers", "prior_traces", "turns", "escalations", "answers", "approvals", "denials", "loops", "similarity",
 }
 
 // Judge verifies one part of a session. Call New, Add for each trace in the order of the audit
@@ -45,6 +45,7 @@ type Judge struct {
 	decisions   decisions
 	declined    []declined
 	suspected   []suspected
+	repeated    repeated
 	lost        int64 // items that the previous parts could not pass on
 }
 
@@ -78,6 +79,7 @@ func New(head Head, previous *NextPart) *Judge {
 		j.decisions.add(d)
 	}
 	j.declined = slices.Clone(previous.Declined)
+	j.repeated.resume(previous.Run)
 	j.decisions.unread = 0 // the verdict on their own part has reported them
 	return j
 }
@@ -95,6 +97,7 @@ func (j *Judge) Add(t *schema.Trace, v *schema.Verdict) {
 	j.answer(t, s)
 	j.decision(t, s)
 	j.decline(t, s)
+	j.loop(t, s)
 }
 
 // count counts the remarks of the trace's own verdict.
@@ -137,6 +140,7 @@ func (j *Judge) Finish(answers *Answers, at time.Time) (*schema.SessionVerdict, 
 	for i := range j.escalations.early {
 		found.add(j.escalations.early[i].finding)
 	}
+	j.repeated.open(found)
 	if j.head.LastPart {
 		j.escalations.unanswered(found)
 	}

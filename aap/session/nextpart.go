@@ -13,6 +13,7 @@ type NextPart struct {
 	Answered []answered       `json:"answered,omitempty"`
 	Decided  []decision       `json:"decided,omitempty"`
 	Declined []declined       `json:"declined,omitempty"`
+	Run      *carriedRun      `json:"run,omitempty"`  // of equal acts
 	Lost     int64            `json:"lost,omitempty"` // escalations and decisions dropped in this part and the previous ones
 }
 
@@ -31,6 +32,7 @@ func (j *Judge) nextPart() *NextPart {
 	c.Decided = newest(j.decisions.standing, (*decision).size)
 	c.Open = newest(j.escalations.open, (*openEscalation).size)
 	c.Answered = newest(j.escalations.closed, (*answered).size)
+	c.Run = j.repeated.carried()
 	c.Declined = newest(j.declined, (*declined).size)
 	c.Lost += int64(len(j.decisions.standing) - len(c.Decided) + len(j.escalations.open) - len(c.Open) + len(j.declined) - len(c.Declined))
 	if j.head.LastPart {

@@ -47,7 +47,7 @@ func TestSessionVectors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range []string{schema.TraceGap, schema.TraceOrder, schema.TurnOrder, schema.EscalationUnanswered, schema.ActedBeforeAnswer,
-		schema.ContradictoryAnswer, schema.TimeImplausible, schema.DeniedButActed, schema.ApprovalConditionBroken} {
+		schema.ContradictoryAnswer, schema.TimeImplausible, schema.DeniedButActed, schema.ApprovalConditionBroken, schema.ActionLoop} {
 		if !kinds[kind] {
 			t.Errorf("no vector has the expectation %s", kind)
 		}

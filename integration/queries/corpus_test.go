@@ -33,7 +33,7 @@ func (s *site) checkCorpusIsJudged(t *testing.T, corpus *pipelinetest.Corpus) {
 
 // checkCorpusIsSealed requires one bundle for each session, which verifies, with the session's traces in the order
 // in which they were published. Each session has a verdict, whose only findings are hand-overs to people
-// whose answers were not recorded.
+// whose answers were not recorded, and six loops.
 func (s *site) checkCorpusIsSealed(t *testing.T, all *truth) {
 	order := map[store.SessionKey][]string{}
 	for _, trace := range all.traces {
@@ -65,7 +65,7 @@ func (s *site) checkCorpusIsSealed(t *testing.T, all *truth) {
 			found[kind] += n
 		}
 	}
-	if want := map[string]int64{schema.EscalationUnanswered: 138}; !maps.Equal(found, want) || traces != int64(len(all.traces)) {
+	if want := map[string]int64{schema.EscalationUnanswered: 138, schema.ActionLoop: 6}; !maps.Equal(found, want) || traces != int64(len(all.traces)) {
 		t.Errorf("findings of %d traces are %v, want %v", traces, found, want)
 	}
 }

@@ -1,6 +1,6 @@
 // Package jsonschema holds the JSON Schemas (2020-12) of the records that publishers send and
 // readers receive: cards and traces (AAP sections 4 and 5), handshake messages (6.3), verdicts
-// (7.2, 7.4) and drift alerts (8.4).
+// (7.2, 7.4), drift alerts (8.4) and alerts about loops.
 //
 // It owns only the documents. Package schema decides which records are admitted: its strict
 // decoders are faster than any schema, and they know rules that no schema can express. A test

@@ -77,6 +77,24 @@ func TestAlertsValidate(t *testing.T) {
 	}
 }
 
+func TestLoopAlertsValidate(t *testing.T) {
+	oracle := compile(t, "loop-alert", closed)
+	var acts session.Acts
+	var loops session.Loops
+	text := strings.NewReplacer(`"session_end": true`, `"session_end": false`).Replace(fullTrace)
+	alerts := 0
+	for i := range session.ManyRepeats {
+		trace := admit(t, strings.Replace(text, "tr-1", fmt.Sprint("tr-", i), 1))
+		if finding, found := loops.Add(acts.Of(trace), trace.TraceID); found {
+			validate(t, oracle, session.LoopAlert(trace.AgentID, trace.CardID, trace.Context.SessionID, trace.Digest, trace.Timestamp, finding))
+			alerts++
+		}
+	}
+	if alerts != 1 {
+		t.Errorf("%d alerts", alerts)
+	}
+}
+
 func TestOwnHandshakeMessagesValidate(t *testing.T) {
 	oracle := compile(t, "value-coherence", closed)
 	for _, text := range []string{cardRequest, cardResponse, coherenceCheck, coherenceResult, taskResult} {

@@ -91,7 +91,7 @@ func TestDocumentsAreSchemas(t *testing.T) {
 			t.Errorf("%s is not found by its name", d.Name)
 		}
 	}
-	want := []string{"alignment-card", "ap-trace", "drift-alert", "session-verdict", "value-coherence", "verification-result"}
+	want := []string{"alignment-card", "ap-trace", "drift-alert", "loop-alert", "session-verdict", "value-coherence", "verification-result"}
 	if !slices.Equal(names, want) {
 		t.Errorf("there are %v, want %v", names, want)
 	}
