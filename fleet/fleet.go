@@ -58,6 +58,7 @@ func New(cfg Config) *Fleet {
 	f.plantRemarks(rng)
 	f.arrange(rng, noise)
 	f.plantGaps()
+	f.plantLoops()
 	f.tally()
 	return f
 }
@@ -86,9 +87,11 @@ func (f *Fleet) Lines() iter.Seq[Line] {
 // Planted returns the truth about the lines. The caller must not modify it.
 func (f *Fleet) Planted() Planted { return f.planted }
 
-// seed makes the random draws for step n depend on the step alone, so every iteration over the
-// lines gives the same bytes.
-func (f *Fleet) seed(source *rand.PCG, n int) { source.Seed(mix(f.cfg.Seed), uint64(n)) }
+// seed makes the random draws for step n depend on the step alone, or on the one that it repeats, so
+// every iteration over the lines gives the same bytes.
+func (f *Fleet) seed(source *rand.PCG, n int) {
+	source.Seed(mix(f.cfg.Seed), uint64(n-int(f.steps[n].back)))
+}
 
 // mix is the finaliser of SplitMix64, a bijection: distinct inputs give distinct, well-spread
 // outputs.

@@ -63,6 +63,9 @@ func (f *Fleet) tally() {
 		case s.form == slid:
 			add(p.Violations, a.slide.violations, id)
 		}
+		if s.loop {
+			add(p.SessionFindings, only(schema.ActionLoop), id)
+		}
 		if s.gap {
 			add(p.SessionFindings, only(schema.TraceGap), id)
 		}

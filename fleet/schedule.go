@@ -15,6 +15,8 @@ type step struct {
 	form    form
 	plant   uint8 // index into Fleet.plants plus one; 0: no plant
 	number  int32 // sequence number in the session, from 1; 0: the session has none
+	back    int32 // how many steps before it the step is that it repeats; 0: it repeats none
+	loop    bool  // it completes a loop
 	gap     bool  // the agent does not publish the numbered trace before this one
 }
 

@@ -20,6 +20,9 @@ func TestSessionFindingsAreExactlyAsPlanted(t *testing.T) {
 	if n := len(planted[schema.TraceGap]); n != DefaultTraces/perGap {
 		t.Errorf("%d gaps are planted, want %d", n, DefaultTraces/perGap)
 	}
+	if n := len(planted[schema.ActionLoop]); n != 2*DefaultTraces/perLoop {
+		t.Errorf("%d loops are planted, want %d of reads and as many of writes", n, DefaultTraces/perLoop)
+	}
 	for _, name := range []string{schema.TurnOrder, schema.DeniedButActed, schema.EscalationUnanswered,
 		schema.ActedBeforeAnswer, schema.TimeImplausible, schema.ContradictoryAnswer} {
 		if len(planted[name]) < 20 {

@@ -97,7 +97,7 @@ func (w *writer) subject() string {
 func (w *writer) action(b []byte) []byte {
 	target := w.b.act.Target
 	b = fmt.Appendf(b, `,"action":{"type":"%s","name":"%s","category":"%s","target":{"type":"%s","identifier":"%s-%d"},"parameters":{"subject":"%s"`,
-		w.b.typ, w.b.name, w.b.category, target, target, 1000+w.n%9000, w.subject())
+		w.b.typ, w.b.name, w.b.category, target, target, 1000+(w.n-int(w.step.back))%9000, w.subject())
 	if w.b.amount > 0 {
 		b = fmt.Appendf(b, `,"%s":%s,"currency":"%s"`, w.a.trade.Amount, cents(w.b.amount), w.b.currency)
 	}
