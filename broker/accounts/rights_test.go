@@ -16,7 +16,7 @@ var mayPublish = map[string]string{
 	"aap.ledger.a":          "",
 	"aap.handshake.b.a":     "",
 	"aap.alert.violation.a": "verifier operator up",
-	"aap.alert.finding.a":   "verifier exporter operator up",
+	"aap.alert.finding.a":   "verifier drift exporter operator up",
 	"aap.alert.drift.a":     "drift operator up",
 	"aap.bundle.sealed":     "exporter up",
 	"receipts.0":            "ingest verifier operator up",

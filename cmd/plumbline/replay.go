@@ -25,7 +25,7 @@ type replayCommand struct {
 	FromSequence uint64    `xor:"from" placeholder:"N" help:"First sequence of stream TRACES. Default: the first message in it."`
 	From         time.Time `xor:"from" placeholder:"TIME" help:"Instead: messages that the broker received at this time (2026-11-20T08:00:00Z) or later."`
 	ToSequence   uint64    `placeholder:"N" help:"Last sequence. Default: the last one that the verifier, or drift, has acknowledged."`
-	Drift        bool      `help:"Run drift again instead: baselines, points and alerts."`
+	Drift        bool      `help:"Run drift again instead: baselines, points, alerts, and alerts about loops."`
 	Agent        string    `placeholder:"AGENT_ID" help:"With --drift: only this agent."`
 	Tenant       string    `default:"default" help:"Tenant whose streams and rows are used."`
 	JSON         bool      `help:"Print the summary as one JSON object."`
@@ -137,7 +137,8 @@ func (c *replayCommand) drift(ctx context.Context, con *console, at *machine.End
 	}
 	text := fmt.Sprintf("Computed again: %d points. %d agree with the stored ones. Agents and cards that differ: %d.\n",
 		s.Points, s.Unchanged, len(s.Differing)) +
-		added(amount{s.PointsWritten, "points"}, amount{s.AlertsWritten, "alerts"}, amount{s.BaselinesWritten, "baselines"})
+		added(amount{s.PointsWritten, "points"}, amount{s.AlertsWritten, "alerts"}, amount{s.BaselinesWritten, "baselines"},
+			amount{s.LoopsPublished, "alerts about loops"})
 	for i := range s.Differing {
 		d := &s.Differing[i]
 		text += fmt.Sprintf("DIFFERS  agent %q card %q from trace %q (sequence %d) on: %s\n", d.AgentID, d.CardID, d.TraceID, d.Sequence, d.What)

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/aap/drift"
+	"github.com/plumbline/plumbline/aap/session"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -34,18 +36,24 @@ type measured struct {
 
 // checkDrift: points and alerts equal those of a replay, which processes each
 // (agent, card)'s history sequentially: by time, where a trace's time is at most its
-// arrival, then by stream sequence. Traces that were not used had to be left out.
+// arrival, then by stream sequence. Traces that were not used had to be left out. The same
+// history gives the loops of running sessions.
 func (k *checker) checkDrift() {
-	points := k.points()
+	points, loops := k.points(), map[string]bool{}
+	var acts session.Acts
 	replayed := map[schema.Digest]*schema.DriftAlert{}
 	for series, history := range k.histories(points) {
 		facts := k.facts(series.cardID)
-		state := new(drift.State)
+		state, running := new(drift.State), new(session.Loops)
 		for _, row := range history {
 			trace, err := schema.Admit(row.AgentID, row.Raw)
 			if err != nil {
 				k.Errorf("drift: trace %s is stored and not valid: %v", row.TraceID, err)
 				continue
+			}
+			if finding, found := running.Add(acts.Of(trace), trace.TraceID); found {
+				alert := session.LoopAlert(row.AgentID, series.cardID, trace.Context.SessionID, row.Digest, row.EventTime, finding)
+				loops[session.LoopAlertPrefix+alert.AlertID.String()] = true
 			}
 			step := state.Step(drift.SampleOf(trace, facts), params)
 			k.comparePoint(row, step.Point, points[row.Digest])
@@ -58,6 +66,27 @@ func (k *checker) checkDrift() {
 	k.checkPoints(points)
 	k.compareAlerts(replayed)
 	k.compareAlertMessages(replayed)
+	k.compareLoops(loops)
+}
+
+// compareLoops: stream ALERTS contains exactly the loops of the replay.
+func (k *checker) compareLoops(replayed map[string]bool) {
+	published := map[string]bool{}
+	for _, m := range k.readAll(stream.Alerts) {
+		if id := m.ID(); strings.HasPrefix(id, session.LoopAlertPrefix) {
+			published[id] = true
+		}
+	}
+	for id := range published {
+		if !replayed[id] {
+			k.Errorf("drift: stream ALERTS contains %s, which is not in the replay", id)
+		}
+	}
+	for id := range replayed {
+		if !published[id] {
+			k.Errorf("drift: stream ALERTS does not contain %s", id)
+		}
+	}
 }
 
 // checkPoints: each point belongs to a stored trace, or to a valid one that the database refused,

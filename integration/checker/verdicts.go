@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aap"
+	"github.com/plumbline/plumbline/aap/session"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -112,8 +113,8 @@ func (k *checker) verdictAlerts() map[string]string {
 	alerts := map[string]string{}
 	for _, m := range k.readAll(stream.Alerts) {
 		var verdict schema.Verdict
-		if m.Subject == subject.Alert(subject.AlertDrift, agentOf(m.Data)) {
-			continue
+		if m.Subject == subject.Alert(subject.AlertDrift, agentOf(m.Data)) || strings.HasPrefix(m.ID(), session.LoopAlertPrefix) {
+			continue // checkDrift compares them
 		}
 		if err := json.Unmarshal(m.Data, &verdict); err != nil {
 			k.Errorf("verdicts: a message on %s cannot be decoded as an alert: %v", m.Subject, err)

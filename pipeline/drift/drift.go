@@ -362,6 +362,7 @@ func (s *stage) commit(ctx context.Context, b *batch) error {
 		{"insert drift points", func() error { return s.rows.InsertDriftPoints(ctx, b.points) }},          // after a crash the same rows again
 		{"insert drift alerts", func() error { return s.rows.InsertDriftAlerts(ctx, b.alerts) }},          // after a crash the same rows again
 		{"publish drift alerts", func() error { return publishAlerts(ctx, s.outlet, b.alerts) }},          // after a crash the same alerts again, under the same ids
+		{"publish loops", func() error { return publishLoops(ctx, s.outlet, b.loops) }},                   // after a crash the same alerts again, under the same ids
 		{"insert drift states", func() error { return s.rows.InsertDriftStates(ctx, b.states) }},          // after a crash the messages are redelivered: the states list them
 		{"confirm the lease", confirm}, // without the lease another process may have read the messages that are acked here
 	} {

@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/aap/session"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/store"
@@ -32,6 +34,12 @@ func usual(id, agent string, at time.Time) []byte {
 	return pipelinetest.Trace(id, agent, "ac-"+agent, "s", at.Format(time.RFC3339Nano), "search").Data
 }
 
+// again returns the raw bytes of a usual trace that does the same as every other of them.
+func again(id, agent string, at time.Time) []byte {
+	return bytes.Replace(usual(id, agent, at), []byte(`"name":"search","category":"bounded"`),
+		[]byte(`"name":"search","category":"escalation_trigger","parameters":{"order":1}`), 1)
+}
+
 func odd(id, agent string, at time.Time) []byte {
 	return fmt.Appendf(nil, `{"trace_id":%q,"agent_id":%q,"card_id":%q,"timestamp":%q,`+
 		`"action":{"type":"escalate","name":"panic","category":"escalation_trigger"},`+
@@ -50,11 +58,12 @@ type table struct {
 	baselines map[schema.Digest]store.DriftBaseline
 	points    map[string]store.DriftPoint
 	alerts    map[schema.Digest]store.DriftAlert
+	loops     map[string]loop // by the id of the message; they are no rows
 	states    map[seriesKey]store.DriftState
 }
 
 func newTable() *table {
-	return &table{map[schema.Digest]store.DriftBaseline{}, map[string]store.DriftPoint{}, map[schema.Digest]store.DriftAlert{}, map[seriesKey]store.DriftState{}}
+	return &table{map[schema.Digest]store.DriftBaseline{}, map[string]store.DriftPoint{}, map[schema.Digest]store.DriftAlert{}, map[string]loop{}, map[seriesKey]store.DriftState{}}
 }
 
 func (t *table) insertBaselines(baselines []store.DriftBaseline) {
@@ -91,7 +100,23 @@ func (t *table) insert(y *batch) {
 	t.insertBaselines(y.baselines)
 	t.insertPoints(y.points)
 	t.insertAlerts(y.alerts)
+	t.publishLoops(y.loops)
 	t.insertStates(y.states)
+}
+
+func (t *table) publishLoops(loops []loop) {
+	for _, l := range loops {
+		t.loops[session.LoopAlertPrefix+l.AlertID.String()] = l
+	}
+}
+
+// loopListing returns one line for each loop, sorted.
+func (t *table) loopListing() (lines []string) {
+	for id, l := range t.loops {
+		lines = append(lines, fmt.Sprintf("%s %s %s %s: %s", id, l.AgentID, l.SessionID, l.Finding.TraceID, l.Finding.Description))
+	}
+	slices.Sort(lines)
+	return lines
 }
 
 // statesOf returns the states of series, in any order.

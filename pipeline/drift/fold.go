@@ -49,6 +49,7 @@ type batch struct {
 	baselines  []store.DriftBaseline
 	points     []store.DriftPoint
 	alerts     []store.DriftAlert
+	loops      []loop
 	states     []store.DriftState
 	finished   []stream.Message
 	refused    int
@@ -59,6 +60,7 @@ func (b *batch) add(other *batch) {
 	b.baselines = append(b.baselines, other.baselines...)
 	b.points = append(b.points, other.points...)
 	b.alerts = append(b.alerts, other.alerts...)
+	b.loops = append(b.loops, other.loops...)
 	b.states = append(b.states, other.states...)
 	b.finished = append(b.finished, other.finished...)
 	b.refused += other.refused
@@ -169,6 +171,7 @@ func (f *fold) apply(e *entry) {
 		point.Similarity = &step.Similarity
 	}
 	f.out.points = append(f.out.points, point)
+	f.follow(e, &point)
 	if step.Formed != nil {
 		f.out.baselines = append(f.out.baselines, baselineRow(seriesKey{AgentID: c.agent, CardID: c.card}, step.Formed, point.EventTime, point.Received))
 	}

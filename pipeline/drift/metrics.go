@@ -13,6 +13,7 @@ type metrics struct {
 	baselines  *prometheus.CounterVec // by origin
 	points     *prometheus.CounterVec // by status
 	alerts     prometheus.Counter
+	loops      prometheus.Counter
 	refused    prometheus.Counter
 	duplicates prometheus.Counter
 	recalled   prometheus.Counter
@@ -27,6 +28,8 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Name: "plumbline_drift_points_total", Help: "Traces measured for drift, by status. Status late or conflict: stored but not counted."}, []string{"status"}),
 		alerts: register.NewCounter(prometheus.CounterOpts{
 			Name: "plumbline_drift_alerts_total", Help: "Drift alerts raised (AAP section 8.4)."}),
+		loops: register.NewCounter(prometheus.CounterOpts{
+			Name: "plumbline_drift_loops_total", Help: "Alerts about loops of equal actions in running sessions."}),
 		refused: register.NewCounter(prometheus.CounterOpts{
 			Name: "plumbline_drift_refused_total", Help: "Messages that are not valid traces; the verifier stores them as dead letters."}),
 		duplicates: register.NewCounter(prometheus.CounterOpts{
@@ -44,6 +47,7 @@ func (m *metrics) committed(b *batch) {
 		m.points.WithLabelValues(b.points[i].Status).Inc()
 	}
 	m.alerts.Add(float64(len(b.alerts)))
+	m.loops.Add(float64(len(b.loops)))
 	m.refused.Add(float64(b.refused))
 	m.duplicates.Add(float64(b.duplicates))
 }

@@ -91,7 +91,7 @@ func drawMessages(t *rapid.T) []stream.Message {
 		clock = clock.Add(time.Duration(rapid.IntRange(1, 900).Draw(t, "gap")) * time.Millisecond)
 		agent := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "agent")
 		at, id := clock, fmt.Sprintf("tr-%03d", n)
-		write := usual
+		write := rapid.SampledFrom([]func(string, string, time.Time) []byte{usual, again, again, again}).Draw(t, "write")
 		switch rapid.IntRange(0, 12).Draw(t, "kind") {
 		case 0, 1, 2, 3:
 			at = clock.Add(-time.Duration(rapid.IntRange(0, 4000).Draw(t, "delay")) * time.Millisecond)
@@ -148,15 +148,16 @@ func TestRestartsAndEvictionsChangeNothing(t *testing.T) {
 			evicted += w.evicted
 			if reached == len(messages) {
 				w.finish()
-				w.commit(5)
+				w.commit(6)
 				w.begin()
-				w.commit(5)
+				w.commit(6)
 				continue
 			}
 			w.begin()
-			w.commit(rapid.IntRange(0, 4).Draw(t, "dies after step"))
+			w.commit(rapid.IntRange(0, 5).Draw(t, "dies after step"))
 		}
 		compare(t, got.listing(), want.listing())
+		compare(t, got.loopListing(), want.loopListing())
 		compareStates(t, got, want)
 		if at := floor(messages, acked); at != len(messages) {
 			t.Errorf("message %d is not acknowledged", messages[at].Sequence)
@@ -182,7 +183,7 @@ func (w *fickle) housekeep() {
 	case 0:
 		w.begin()
 	case 1:
-		w.commit(5)
+		w.commit(6)
 	}
 	if rapid.Bool().Draw(w.t, "evict") {
 		before := len(w.fold.series)
@@ -249,12 +250,13 @@ func somePins() Pins {
 	return pins
 }
 
-// commit makes the first steps of a commit: baselines, points, alerts, states, acks.
+// commit makes the first steps of a commit: baselines, points, alerts, loops, states, acks.
 func commit(to *table, acked map[uint64]bool, y *batch, steps int) {
 	for _, step := range []func(){
 		func() { to.insertBaselines(y.baselines) },
 		func() { to.insertPoints(y.points) },
 		func() { to.insertAlerts(y.alerts) },
+		func() { to.publishLoops(y.loops) },
 		func() { to.insertStates(y.states) },
 		func() {
 			for _, m := range y.finished {
@@ -366,7 +368,7 @@ func foldWithRestarts(t *rapid.T, cfg Config, raws [][]byte) *table {
 		if reached == len(messages) {
 			b.finish()
 		}
-		commit(got, acked, b.take(), 5)
+		commit(got, acked, b.take(), 6)
 	}
 	return got
 }
@@ -386,7 +388,7 @@ func TestRestoredStateIsEqual(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			encoded, err := encode(&again.state, again.recent)
+			encoded, err := encode(&again.state, again.recent, &again.loops)
 			if err != nil || !bytes.Equal(encoded, row.State) || again.last != c.last || again.version != c.version || again.applied != c.applied {
 				t.Errorf("restored %+v, want %+v; error %v", again, c, err)
 			}

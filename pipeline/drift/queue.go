@@ -9,6 +9,7 @@ import (
 	"time"
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
+	"github.com/plumbline/plumbline/aap/session"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
@@ -23,6 +24,7 @@ type entry struct {
 
 	sample  aapdrift.Sample
 	session string
+	act     session.Act
 	series  *series
 	id      fingerprint // of the trace id
 	order   int64       // nanoseconds: the earlier of the trace's time and its arrival
@@ -131,6 +133,7 @@ type reducer struct {
 	registry Registry
 	decoder  schema.Decoder
 	trace    schema.Trace
+	acts     session.Acts
 	facts    map[string]aapdrift.CardFacts // facts of registered cards, which never change; at most maxFacts
 }
 
@@ -160,6 +163,7 @@ func (r *reducer) reduce(ctx context.Context, m stream.Message) (*entry, error) 
 	}
 	e.sample = aapdrift.SampleOf(&r.trace, facts)
 	e.session = strings.Clone(schema.SessionID(&r.trace))
+	e.act = r.acts.Of(&r.trace)
 	e.id = fingerprintOf(e.sample.TraceID)
 	e.future = r.trace.Timestamp.After(m.Received)
 	e.order = min(r.trace.Timestamp.UnixNano(), m.Received.UnixNano())

@@ -45,6 +45,7 @@ type ReplaySummary struct {
 
 	PointsWritten    int `json:"points_written"`
 	AlertsWritten    int `json:"alerts_written"` // and published
+	LoopsPublished   int `json:"loops_published"`
 	BaselinesWritten int `json:"baselines_written"`
 }
 
@@ -185,6 +186,7 @@ func (b *batch) drop(out func(agent, card string, received time.Time) bool) {
 	b.points = slices.DeleteFunc(b.points, func(p store.DriftPoint) bool { return out(p.AgentID, p.CardID, p.Received) })
 	b.alerts = slices.DeleteFunc(b.alerts, func(a store.DriftAlert) bool { return out(a.AgentID, a.CardID, a.Received) })
 	b.baselines = slices.DeleteFunc(b.baselines, func(b store.DriftBaseline) bool { return out(b.AgentID, b.CardID, b.Received) })
+	b.loops = slices.DeleteFunc(b.loops, func(l loop) bool { return out(l.AgentID, l.CardID, l.received) })
 }
 
 // compare is the first pass: it finds the series that differ.
@@ -241,7 +243,8 @@ func contradiction(stored, computed *store.DriftPoint) string {
 
 // write is the second pass: it writes what is missing in the series that do not differ. Alert
 // messages are published before their rows are inserted, because the next replay publishes only
-// alerts without a row.
+// alerts without a row. A loop has no row of its own: its alert is published if the point of its
+// trace is missing.
 func (w *replaying) write(ctx context.Context, b *batch) error {
 	b.drop(func(agent, card string, _ time.Time) bool {
 		return w.differing[seriesKey{AgentID: agent, CardID: card}]
@@ -253,6 +256,7 @@ func (w *replaying) write(ctx context.Context, b *batch) error {
 	if err != nil {
 		return err
 	}
+	b.loops = slices.DeleteFunc(b.loops, func(l loop) bool { return points[l.point] != nil })
 	b.points = slices.DeleteFunc(b.points, func(p store.DriftPoint) bool {
 		stored := points[p.Key()] != nil
 		points[p.Key()] = &p
@@ -270,6 +274,7 @@ func (w *replaying) write(ctx context.Context, b *batch) error {
 	b.baselines = slices.DeleteFunc(b.baselines, func(b store.DriftBaseline) bool { return baselines[b.BaselineID] })
 	for _, step := range []func() error{
 		func() error { return publishAlerts(ctx, w.Client, b.alerts) },
+		func() error { return publishLoops(ctx, w.Client, b.loops) },
 		func() error { return w.Store.InsertDriftBaselines(ctx, b.baselines) },
 		func() error { return w.Store.InsertDriftPoints(ctx, b.points) },
 		func() error { return w.Store.InsertDriftAlerts(ctx, b.alerts) },
@@ -281,6 +286,7 @@ func (w *replaying) write(ctx context.Context, b *batch) error {
 	w.summary.BaselinesWritten += len(b.baselines)
 	w.summary.PointsWritten += len(b.points)
 	w.summary.AlertsWritten += len(b.alerts)
+	w.summary.LoopsPublished += len(b.loops)
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
+	"github.com/plumbline/plumbline/aap/session"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -20,6 +21,7 @@ type series struct {
 
 	state  aapdrift.State
 	recent recent
+	loops  session.Loops
 	last   int64 // order of the trace applied last, ignoring traces dated after their arrival; 0 before the first
 
 	version uint64   // number of finished messages; each way to finish a message gives the same state
@@ -74,7 +76,7 @@ func (c *series) snapshot(position uint64) (store.DriftState, error) {
 		c.applied = c.above[n-1]
 		c.above = slices.Delete(c.above, 0, n)
 	}
-	state, err := encode(&c.state, c.recent)
+	state, err := encode(&c.state, c.recent, &c.loops)
 	return store.DriftState{
 		AgentID:      c.agent,
 		CardID:       c.card,
@@ -87,7 +89,7 @@ func (c *series) snapshot(position uint64) (store.DriftState, error) {
 }
 
 func resume(row *store.DriftState) (*series, error) {
-	state, remembered, err := decode(row.State)
+	state, remembered, loops, err := decode(row.State)
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +98,7 @@ func resume(row *store.DriftState) (*series, error) {
 		card:    row.CardID,
 		state:   *state,
 		recent:  remembered,
+		loops:   loops,
 		last:    row.LastEvent.UnixNano(),
 		version: row.Version,
 		applied: row.Applied,
@@ -145,15 +148,16 @@ func (r recent) content(id fingerprint) (fingerprint, bool) {
 // storedSeries is the stored form of a series' state.
 type storedSeries struct {
 	Recent []byte          `json:"recent,omitempty"` // mentions, oldest first
+	Loops  []byte          `json:"loops,omitempty"`  // the state of aap/session's Loops
 	Series json.RawMessage `json:"course"`           // the state of aap/drift
 }
 
-func encode(state *aapdrift.State, r recent) ([]byte, error) {
+func encode(state *aapdrift.State, r recent, loops *session.Loops) ([]byte, error) {
 	series, err := state.Marshal()
 	if err != nil {
 		return nil, err
 	}
-	w := storedSeries{Recent: make([]byte, 0, mentionBytes*len(r)), Series: series}
+	w := storedSeries{Recent: make([]byte, 0, mentionBytes*len(r)), Loops: loops.Append(nil), Series: series}
 	for i := range r {
 		w.Recent = append(append(w.Recent, r[i].id[:]...), r[i].content[:]...)
 	}
@@ -166,22 +170,26 @@ func encode(state *aapdrift.State, r recent) ([]byte, error) {
 
 // StateOf returns the state of a series from its stored form.
 func StateOf(row *store.DriftState) (*aapdrift.State, error) {
-	state, _, err := decode(row.State)
+	state, _, _, err := decode(row.State)
 	return state, err
 }
 
-func decode(data []byte) (*aapdrift.State, recent, error) {
+func decode(data []byte) (*aapdrift.State, recent, session.Loops, error) {
 	var w storedSeries
 	if err := json.Unmarshal(data, &w); err != nil {
-		return nil, nil, fmt.Errorf("decode the state of a series: %w", err)
+		return nil, nil, session.Loops{}, fmt.Errorf("decode the state of a series: %w", err)
 	}
 	if len(w.Recent)%mentionBytes != 0 {
-		return nil, nil, fmt.Errorf("decode the state of a series: %d bytes of recent traces", len(w.Recent))
+		return nil, nil, session.Loops{}, fmt.Errorf("decode the state of a series: %d bytes of recent traces", len(w.Recent))
 	}
 	var r recent
 	for pair := range slices.Chunk(w.Recent, mentionBytes) {
 		r = append(r, mention{fingerprint(pair[:8]), fingerprint(pair[8:])})
 	}
+	loops, err := session.LoadLoops(w.Loops)
+	if err != nil {
+		return nil, nil, session.Loops{}, fmt.Errorf("decode the state of a series: %w", err)
+	}
 	state, err := aapdrift.UnmarshalState(w.Series)
-	return state, r, err
+	return state, r, loops, err
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Whatever fails, hangs, is lost, repeated or killed, baselines, points and alerts equal those of
+// Whatever fails, hangs, is lost, repeated or killed, baselines, points, alerts and loops equal those of
 // an undisturbed fold of the stream, and no trace is acked unless a durable state lists it.
 func TestSimulation(t *testing.T) {
 	sim.Run(t, 60, func(t *testing.T, w *sim.World) {
@@ -62,6 +62,9 @@ func (s *simulation) publish() {
 		time.Sleep(time.Duration(dice.Int64N(int64(700 * time.Millisecond))))
 		agent := []string{"a", "b", "c"}[dice.IntN(3)]
 		id, at, write := fmt.Sprintf("tr-%03d", n), time.Now(), usual
+		if dice.IntN(4) > 0 {
+			write = again
+		}
 		var copied []byte
 		switch kind := dice.IntN(14); {
 		case kind < 4:
@@ -186,6 +189,9 @@ func (s *simulation) check() {
 			for id, alert := range part.alerts {
 				want.alerts[id] = alert
 			}
+			for id, loop := range part.loops {
+				want.loops[id] = loop
+			}
 			for key, state := range part.states {
 				want.states[key] = state
 			}
@@ -195,7 +201,7 @@ func (s *simulation) check() {
 	if got := s.tables.finished(); got != want.finished() {
 		s.w.Wrong("the states name %d messages, want %d", got, want.finished())
 	}
-	s.checkAlerts()
+	s.checkAlerts(want)
 }
 
 // messages returns the messages of a partition.
@@ -208,14 +214,20 @@ func (s *simulation) messages(partition int) (messages []stream.Message) {
 	return messages
 }
 
-// checkAlerts requires that the published alerts equal those in the table.
-func (s *simulation) checkAlerts() {
+// checkAlerts requires that the published alerts equal those in the table, and the loops those of the
+// undisturbed fold.
+func (s *simulation) checkAlerts(want *table) {
 	published := map[string]bool{}
 	for i := range s.alerts.Stored {
 		published[s.alerts.Stored[i].ID] = true
 	}
-	if len(published) != len(s.tables.alerts) {
-		s.w.Wrong("%d alerts are published, the table has %d", len(published), len(s.tables.alerts))
+	if len(published) != len(s.tables.alerts)+len(want.loops) {
+		s.w.Wrong("%d alerts are published, the table has %d, and there are %d loops", len(published), len(s.tables.alerts), len(want.loops))
+	}
+	for id := range want.loops {
+		if !published[id] {
+			s.w.Wrong("the loop %s is not published", id)
+		}
 	}
 	for id := range s.tables.alerts {
 		if !published[id.String()] {

@@ -22,6 +22,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/walk"
 	"github.com/plumbline/plumbline/pipeline/wire"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // scene is a rig with a fleet's lines on the broker.
@@ -119,6 +120,9 @@ func (s *scene) expected() *table {
 			for id, alert := range part.alerts {
 				all.alerts[id] = alert
 			}
+			for id, loop := range part.loops {
+				all.loops[id] = loop
+			}
 			for key, state := range part.states {
 				all.states[key] = state
 			}
@@ -141,15 +145,24 @@ func (s *scene) done() bool {
 	return true
 }
 
-// check makes the checks of checkReplay, and requires that the alerts are those planted.
+// check makes the checks of checkReplay, and requires that alerts and loops are those planted.
 func (s *scene) check() {
 	s.t.Helper()
 	var planted, found []string
 	for _, d := range s.fleet.Planted().Drift {
 		planted = append(planted, strings.Join(d.TraceIDs[:], " "))
 	}
-	for _, a := range s.checkReplay().alerts {
+	replayed := s.checkReplay()
+	for _, a := range replayed.alerts {
 		found = append(found, strings.Join(a.TraceIDs, " "))
+	}
+	var loops []string
+	for _, l := range replayed.loops {
+		loops = append(loops, l.Finding.TraceID)
+	}
+	slices.Sort(loops)
+	if want := s.fleet.Planted().SessionFindings[schema.ActionLoop]; !slices.Equal(loops, want) || len(want) == 0 {
+		s.t.Errorf("loops %q, planted %q", loops, want)
 	}
 	slices.Sort(planted)
 	slices.Sort(found)
@@ -168,11 +181,11 @@ func (s *scene) checkReplay() *table {
 	for _, a := range want.alerts {
 		published = append(published, a.AlertID.String())
 	}
+	for id := range want.loops {
+		published = append(published, id)
+	}
 	var messages []string
 	for _, m := range s.read(stream.Alerts) {
-		if !strings.HasPrefix(m.Subject, "aap.alert.drift.") {
-			continue
-		}
 		messages = append(messages, m.Header("Nats-Msg-Id"))
 	}
 	slices.Sort(published)
@@ -277,6 +290,7 @@ func TestPlantedDriftIsFound(t *testing.T) {
 	for name, want := range map[string]int{
 		"plumbline_drift_refused_total":    len(planted.Refused),
 		"plumbline_drift_alerts_total":     len(planted.Drift),
+		"plumbline_drift_loops_total":      len(planted.SessionFindings[schema.ActionLoop]),
 		"plumbline_drift_points_total":     planted.Stored,
 		"plumbline_drift_waiting_traces":   0,
 		"plumbline_drift_duplicates_total": len(planted.Duplicates) - s.deduplicated(),

@@ -17,7 +17,7 @@ import (
 )
 
 // checkAlerts checks that every message of stream ALERTS was published under the id of its
-// subject: a verdict, a drift alert, an entry of an agent's ledger. Rows are joined with alerts
+// subject: a verdict, a drift alert, a loop, an entry of an agent's ledger. Rows are joined with alerts
 // by that id.
 func (c *check) checkAlerts(ctx context.Context) error {
 	state, err := c.Client.StreamState(ctx, stream.Alerts)
@@ -64,6 +64,11 @@ func (c *check) alertID(m *stream.Message, ledgers time.Time) (about Difference,
 		err = json.Unmarshal(m.Data, &v)
 		about.AgentID, about.SessionID, about.Part = v.AgentID, v.SessionID, v.Part
 		id = session.AlertPrefix + session.VerdictID(c.Store.Tenant(), &v).String()
+	case kind == subject.AlertFinding && strings.HasPrefix(m.ID(), session.LoopAlertPrefix):
+		var alert schema.LoopAlert
+		err = json.Unmarshal(m.Data, &alert)
+		about.AgentID, about.SessionID, about.TraceID = alert.AgentID, alert.SessionID, alert.Finding.TraceID
+		id = session.LoopAlertPrefix + session.LoopAlertID(&alert).String()
 	case kind == subject.AlertFinding && !strings.Contains(m.ID(), "."): // about an entry of an agent's ledger
 		var alert struct {
 			AgentID  string `json:"agent_id"`

@@ -163,7 +163,7 @@ func (g *grants) drift() {
 			g.may(api + "CONSUMER.RESET." + d.stream + "." + d.Durable)
 		}
 	}
-	g.may(subject.Alerts(subject.AlertDrift))
+	g.may(subject.Alerts(subject.AlertDrift), subject.Alerts(subject.AlertFinding))
 	g.holds("drift")
 	g.appends(ledger.Boot)
 	g.gets(Cards)

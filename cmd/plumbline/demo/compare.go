@@ -67,6 +67,7 @@ func (c *comparison) planted(truth *fleet.Planted, p *published, f *found) {
 		alerts = append(alerts, streak(a.AgentID, a.CardID, a.TraceIDs))
 	}
 	c.same("drift alert", streaks, alerts)
+	c.same("alert about a loop", truth.SessionFindings[schema.ActionLoop], f.loops)
 	var planted, refused []string
 	for _, r := range truth.Refused {
 		planted = append(planted, fmt.Sprintf("line %d as %s", r.Line+1, r.Reason))
@@ -135,5 +136,5 @@ var (
 		schema.TriggerMisreported, schema.AmbiguousField, schema.Backdated, schema.CategoryEvasion, schema.CategoryMismatch,
 		schema.CardSuperseded, schema.TimeImplausible}
 	sessionFindingTypes = []string{schema.TraceGap, schema.TurnOrder, schema.EscalationUnanswered, schema.DeniedButActed,
-		schema.ActedBeforeAnswer, schema.TimeImplausible, schema.ContradictoryAnswer}
+		schema.ActedBeforeAnswer, schema.TimeImplausible, schema.ContradictoryAnswer, schema.ActionLoop}
 )

@@ -115,7 +115,7 @@ func runOn(ctx context.Context, m *machine.Machine, s *script, progress func(str
 	if err != nil {
 		return nil, err
 	}
-	f, err := find(ctx, rows, sent, before)
+	f, err := find(ctx, broker, rows, sent, before)
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,16 @@ package demo
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
+	"github.com/plumbline/plumbline/aap/session"
 	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/walk"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -22,13 +29,14 @@ type found struct {
 	sessionCounts   map[string]int
 
 	alerts    []store.DriftAlert
+	loops     []string                 // traces that made a running session a loop
 	conflicts []string                 // trace ids, sorted
 	letters   map[schema.Digest]string // refused line → reason
 	bundles   []store.Bundle
 }
 
 // find reads the results; before lists the traces that existed before this run.
-func find(ctx context.Context, rows *store.Store, p *published, before []schema.Digest) (*found, error) {
+func find(ctx context.Context, broker *stream.Client, rows *store.Store, p *published, before []schema.Digest) (*found, error) {
 	f := &found{stored: map[schema.Digest]bool{}, sessionFindings: map[string][]string{}, sessionCounts: map[string]int{}}
 	violations, err := rows.Violations(ctx)
 	if err != nil {
@@ -70,6 +78,9 @@ func find(ctx context.Context, rows *store.Store, p *published, before []schema.
 			f.alerts = append(f.alerts, a)
 		}
 	}
+	if f.loops, err = loops(ctx, broker, p); err != nil {
+		return nil, err
+	}
 	conflicts, err := rows.Conflicts(ctx)
 	if err != nil {
 		return nil, err
@@ -89,6 +100,32 @@ func find(ctx context.Context, rows *store.Store, p *published, before []schema.
 		return nil, err
 	}
 	return f, f.count(ctx, rows, p, before)
+}
+
+// loops returns the traces of this run that the alerts about loops name. An alert may be in the
+// stream twice, after a longer outage.
+func loops(ctx context.Context, broker *stream.Client, p *published) ([]string, error) {
+	state, err := broker.StreamState(ctx, stream.Alerts)
+	if err != nil {
+		return nil, err
+	}
+	traces := map[string]string{}
+	for m, err := range walk.Messages(ctx, broker, stream.Alerts, state) {
+		if err != nil {
+			return nil, err
+		}
+		if !strings.HasPrefix(m.ID(), session.LoopAlertPrefix) {
+			continue
+		}
+		var alert schema.LoopAlert
+		if err := json.Unmarshal(m.Data, &alert); err != nil {
+			return nil, fmt.Errorf("decode the alert %s: %w", m.ID(), err)
+		}
+		if id := alert.Finding.TraceID; p.ids[id] {
+			traces[m.ID()] = id
+		}
+	}
+	return slices.Collect(maps.Values(traces)), nil
 }
 
 // count counts the traces and the verdicts.

@@ -1,0 +1,53 @@
+package drift
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/plumbline/plumbline/aap/session"
+	"github.com/plumbline/plumbline/aivs/redact"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// loop is an alert about a session that repeats the same act while it runs. This stage finds loops
+// because it alone applies an agent's traces in order, one after the other, and keeps a state for
+// each agent. aap/session defines what a loop is. The verdict on the session has the finding again.
+type loop struct {
+	schema.LoopAlert
+	received time.Time      // when the broker received the trace that made it a loop
+	point    store.PointKey // of that trace
+}
+
+// follow adds an applied trace to the run of equal acts of its session.
+func (f *fold) follow(e *entry, point *store.DriftPoint) {
+	finding, found := e.series.loops.Add(e.act, e.sample.TraceID)
+	if !found {
+		return
+	}
+	finding.Description, _ = redact.AllRules.Message(finding.Description) // the name of an action may contain a secret
+	f.out.loops = append(f.out.loops, loop{
+		LoopAlert: session.LoopAlert(point.AgentID, point.CardID, point.SessionID, point.TraceDigest, point.EventTime, finding),
+		received:  point.Received, point: point.Key(),
+	})
+}
+
+func publishLoops(ctx context.Context, outlet Outlet, loops []loop) error {
+	if len(loops) == 0 {
+		return nil
+	}
+	messages := make([]wire.Alert, len(loops))
+	for i := range loops {
+		alert := &loops[i].LoopAlert
+		data, err := json.Marshal(alert)
+		if err != nil {
+			return fmt.Errorf("encode the alert about a loop of session %q: %w", alert.SessionID, err)
+		}
+		messages[i] = wire.Alert{Kind: subject.AlertFinding, Agent: alert.AgentID, ID: session.LoopAlertPrefix + alert.AlertID.String(), Data: data}
+	}
+	return outlet.PublishAlerts(ctx, messages)
+}
