@@ -239,21 +239,46 @@ const (
 	UnknownDirection      Direction = "unknown"
 )
 
-// DriftAlert is a drift alert (AAP section 8.4). AlertID is stable over replays: it is the
-// SHA-256 of agent, card, the streak's digests, engine version and parameters.
+// AlertState says what an event about a drift alert reports.
+type AlertState string
+
+// The states of a drift alert. An alert is open until it is closed.
+const (
+	AlertOpened  AlertState = "opened"
+	AlertUpdated AlertState = "updated" // more traces show the drift, or another measure does
+	AlertClosed  AlertState = "closed"  // the agent behaves as in its baseline again
+)
+
+// DriftAlert is one event about a drift alert (AAP section 8.4). An alert opens, may be updated, and
+// closes; all of its events have the same AlertID and successive revisions. A replay gives the
+// same ids and revisions. AlertID is the SHA-256 of agent, card, the digests of the traces that
+// open the alert, engine version and parameters.
+//
+// An alert over a finished list (operation drift of aap eval) has no events: its members from
+// State on are empty and are not encoded.
 type DriftAlert struct {
 	AlertID            Digest        `json:"alert_id"`
 	AlertType          string        `json:"alert_type"` // "drift_detected"
 	AgentID            string        `json:"agent_id"`
 	CardID             string        `json:"card_id"`
-	DetectionTimestamp time.Time     `json:"detection_timestamp"` // event time of the streak's last trace
+	DetectionTimestamp time.Time     `json:"detection_timestamp"` // event time of the trace that caused this event
 	Analysis           DriftAnalysis `json:"analysis"`
 	Recommendation     string        `json:"recommendation"`
 	TraceIDs           []string      `json:"trace_ids"`
 	EngineVersion      string        `json:"engine_version"`
-	Mode               string        `json:"mode"`                  // source of the baselines: first, rolling or pinned
-	BaselineID         Digest        `json:"baseline_id"`           // the baseline that the streak was compared with
+	Mode               string        `json:"mode"`                  // source of the baselines, a mode of aap/drift
+	BaselineID         Digest        `json:"baseline_id"`           // the baseline that the traces were compared with
 	Methodology        string        `json:"methodology,omitempty"` // why the thresholds differ from those of AAP section 8.3
+
+	State       AlertState `json:"state,omitempty"`
+	Revision    int        `json:"revision,omitempty"`      // 1 when the alert opens, then one more for each event
+	OpenedAt    time.Time  `json:"opened_at,omitzero"`      // event time of the trace that opened the alert
+	ClosedAt    time.Time  `json:"closed_at,omitzero"`      // event time of the trace that closed it; zero while it is open
+	LastTraceID string     `json:"last_trace_id,omitempty"` // the newest trace that shows the drift
+	Count       int        `json:"count,omitempty"`         // traces that show the drift so far
+	Strength    float64    `json:"strength,omitempty"`      // log10 of the evidence divided by its limit; 0 if the limit is only just reached
+	Measures    []string   `json:"measures,omitempty"`      // the measures that show the drift, in the order in which they did
+	Summary     string     `json:"summary,omitempty"`       // what changed, from what to what, in one sentence
 }
 
 // DriftAnalysis is the analysis block of AAP section 8.4.

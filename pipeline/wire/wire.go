@@ -18,6 +18,7 @@ import (
 
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // The beginnings of the subjects of messages that do not name an agent.
@@ -46,6 +47,15 @@ type Alert struct {
 // Message returns the alert as it is published.
 func (a Alert) Message() (Message, error) {
 	return Message{Subject: subject.Alert(a.Kind, a.Agent), ID: a.ID, Data: a.Data}, nil
+}
+
+// DriftAlertID returns the id of the message about an event of a drift alert. The message has the
+// alert's own id if it was published before alerts had revisions.
+func DriftAlertID(a *schema.DriftAlert) string {
+	if a.Revision == 0 {
+		return a.AlertID.String()
+	}
+	return fmt.Sprintf("%s.%d", a.AlertID, a.Revision)
 }
 
 // CoherenceResult is one message of stream COHERENCE.
