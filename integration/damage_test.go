@@ -62,12 +62,12 @@ var damages = []struct{ do, says string }{
 	},
 	{ // a streak has no alert
 		"ALTER TABLE drift_points UPDATE status = 'drift', streak = 3 WHERE trace_id = 'inserted-1'" + at,
-		"trace inserted-1 of agent a makes a streak sustained, and no alert ends with it",
+		"an alert opens at trace inserted-1 of agent a, and no event says so",
 	},
 	{ // an alert has no streak
 		"INSERT INTO drift_alerts (event_hour, tenant, agent_id, card_id, alert_id, trace_ids)" +
 			" SELECT event_hour, tenant, agent_id, card_id, digest, [trace_id] FROM kept WHERE trace_id = 'inserted-2'",
-		"1 alerts about agent a end with trace inserted-2, which makes 0 streaks sustained",
+		"1 events say that an alert about agent a opens at trace inserted-2, the points say 0",
 	},
 	{ // a verdict is gone
 		"ALTER TABLE verdicts DELETE WHERE trace_id = 'robbed-2'" + at,

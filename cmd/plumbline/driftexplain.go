@@ -17,6 +17,7 @@ import (
 )
 
 type driftCommands struct {
+	Ls      driftLsCommand      `cmd:"" aliases:"list" help:"List the alerts of drift, open ones first: since when, how many traces, what changed."`
 	Explain driftExplainCommand `cmd:"" help:"Show an agent's baseline, points and streak, and why there is or is not an alert."`
 	Eval    driftEvalCommand    `cmd:"" help:"Try drift detectors on recorded traces with injected changes: false alarms, changes found, delay."`
 	Pin     driftPinCommand     `cmd:"" help:"Set the baseline that an agent is compared with in mode pinned."`
@@ -315,8 +316,12 @@ func (s *streakView) rows() (rows [][]any) {
 func alertRows(alerts []schema.DriftAlert) (rows [][]any) {
 	for i := range alerts {
 		a := &alerts[i]
-		rows = append(rows, []any{a.DetectionTimestamp, short(a.AlertID), string(a.Analysis.DriftDirection),
+		rows = append(rows, []any{a.OpenedAt, short(a.AlertID), string(a.Analysis.DriftDirection),
 			fmt.Sprintf("similarity %.4f", a.Analysis.SimilarityScore), strings.Join(a.TraceIDs, " ")})
+		rows = append(rows, []any{"", "", string(a.State), fmt.Sprintf("revision %d, %d traces, the last %s", a.Revision, a.Count, a.LastTraceID)})
+		if a.Summary != "" {
+			rows = append(rows, []any{"", "", "what changed", a.Summary})
+		}
 		for _, indicator := range a.Analysis.SpecificIndicators {
 			rows = append(rows, []any{"", "", indicator.Indicator, indicator.Description})
 		}

@@ -42,7 +42,7 @@ type commands struct {
 	AAP       aapCommands       `cmd:"" name:"aap" help:"Judge offline."`
 	Bundle    bundleCommands    `cmd:"" help:"Verify, seal and show bundles."`
 	DLQ       dlqCommands       `cmd:"" name:"dlq" help:"Show dead letters, publish them again, or mark them as handled."`
-	Drift     driftCommands     `cmd:"" help:"Explain the drift of an agent, and pin baselines."`
+	Drift     driftCommands     `cmd:"" help:"List alerts of drift, explain the drift of an agent, and pin baselines."`
 	Keys      keysCommands      `cmd:"" help:"Create, show and rotate signing keys."`
 	Token     tokenCommands     `cmd:"" help:"Make, list, revoke and rotate the tokens of publishers and readers."`
 	Coherence coherenceCommands `cmd:"" help:"Check whether agents can work together."`

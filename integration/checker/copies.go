@@ -7,7 +7,7 @@ var identities = []struct{ table, columns string }{
 	{"traces", "tenant, agent_id, trace_id, digest"},
 	{"verdicts", "tenant, agent_id, trace_id, trace_digest, card_digest, engine_version, profile, revoked_at"},
 	{"drift_points", "tenant, agent_id, card_id, trace_id, trace_digest, engine_version"},
-	{"drift_alerts", "tenant, agent_id, alert_id"},
+	{"drift_alerts", "tenant, agent_id, alert_id, revision"},
 	{"bundles", "tenant, agent_id, session_id, part"},
 	{"session_verdicts", "tenant, agent_id, session_id, part, engine_version, profile"},
 	{"dead_letters", "tenant, stage, origin_created, origin_sequence, digest"},
@@ -26,6 +26,7 @@ func (k *checker) checkCopies() {
 		}
 		recount[id.table] = uint64(distinct)
 	}
+	recount["drift_alerts"] = uint64(k.number("SELECT uniqExact(tenant, agent_id, alert_id) FROM drift_alerts")) // however many events each has
 	counts, err := k.Store.Counts(k.Context())
 	if err != nil {
 		k.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -41,7 +42,7 @@ type measured struct {
 func (k *checker) checkDrift() {
 	points, loops := k.points(), map[string]bool{}
 	var acts session.Acts
-	replayed := map[schema.Digest]*schema.DriftAlert{}
+	replayed := map[string]*schema.DriftAlert{} // events by the id of their message
 	for series, history := range k.histories(points) {
 		facts := k.facts(series.cardID)
 		state, running := new(drift.State), new(session.Loops)
@@ -58,7 +59,8 @@ func (k *checker) checkDrift() {
 			step := state.Step(drift.SampleOf(trace, facts), params)
 			k.comparePoint(row, step.Point, points[row.Digest])
 			if step.Alert != nil {
-				replayed[step.Alert.AlertID] = step.Alert
+				alert := drift.Opened(step.Alert)
+				replayed[wire.DriftAlertID(&alert)] = &alert
 			}
 		}
 	}
@@ -90,7 +92,7 @@ func (k *checker) compareLoops(replayed map[string]bool) {
 }
 
 // checkPoints: each point belongs to a stored trace, or to a valid one that the database refused,
-// and the traces that raise an alert are the last traces of the alerts.
+// and an alert opens where traces begin to drift, and closes where they have recovered.
 func (k *checker) checkPoints(points map[schema.Digest]measured) {
 	if visible := k.number("SELECT count() FROM visible_drift_points"); visible != len(points) {
 		k.seen.Doubled += visible - len(points)
@@ -102,17 +104,27 @@ func (k *checker) checkPoints(points map[schema.Digest]measured) {
 			k.Errorf("drift: %s has a point, and is neither a row nor a dead letter", digest)
 		}
 	}
-	const raising = "SELECT agent_id, card_id, trace_id FROM visible_drift_points WHERE status = 'drift' AND streak = %d"
-	const raised = "SELECT agent_id, card_id, trace_ids[-1] FROM visible_drift_alerts"
-	ends, alerts := k.triples(fmt.Sprintf(raising, params.Sustained)), k.triples(raised)
-	for trace := range ends {
+	const drifting = "SELECT agent_id, card_id, trace_id FROM (SELECT agent_id, card_id, trace_id, status, lagInFrame(status) OVER" +
+		" (PARTITION BY agent_id, card_id ORDER BY least(event_time, received_at), stream_sequence ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS before" +
+		" FROM visible_drift_points WHERE status NOT IN ('late', 'conflict')) WHERE status = 'drift' AND before != 'drift'"
+	k.compareEnds("opens", k.triples(drifting), k.triples("SELECT agent_id, card_id, last_trace_id FROM drift_alerts WHERE state = 'opened'"))
+	const closing = "SELECT agent_id, card_id, toString(%s) FROM %s"
+	closed := k.triples(fmt.Sprintf(closing, "assumeNotNull(closed_at)", "drift_alerts WHERE state = 'closed'"))
+	if recovered := k.triples(fmt.Sprintf(closing, "event_time", "visible_drift_points WHERE status = 'recovered'")); len(closed) > 0 {
+		k.compareEnds("closes", recovered, closed)
+	}
+}
+
+// compareEnds requires that the alerts open, or close, at these traces.
+func (k *checker) compareEnds(does string, traces, alerts map[[3]string]int) {
+	for trace := range traces {
 		if alerts[trace] == 0 {
-			k.Errorf("drift: trace %s of agent %s makes a streak sustained, and no alert ends with it", trace[2], trace[0])
+			k.Errorf("drift: an alert %s at trace %s of agent %s, and no event says so", does, trace[2], trace[0])
 		}
 	}
 	for trace, n := range alerts {
-		if ends[trace] != n {
-			k.Errorf("drift: %d alerts about agent %s end with trace %s, which makes %d streaks sustained", n, trace[0], trace[2], ends[trace])
+		if traces[trace] != n {
+			k.Errorf("drift: %d events say that an alert about agent %s %s at trace %s, the points say %d", n, trace[0], does, trace[2], traces[trace])
 		}
 	}
 }
@@ -211,23 +223,25 @@ func (k *checker) comparePoint(row *store.StoredTrace, want drift.Point, got mea
 	}
 }
 
-func (k *checker) compareAlerts(replayed map[schema.Digest]*schema.DriftAlert) {
-	stored, err := k.Store.DriftAlerts(k.Context())
+// compareAlerts: the stored events of alerts are those of the replay.
+func (k *checker) compareAlerts(replayed map[string]*schema.DriftAlert) {
+	stored, err := k.Store.DriftAlertEvents(k.Context())
 	if err != nil {
 		k.Fatal(err)
 	}
-	k.seen.Alerts = len(stored)
-	raised := map[schema.Digest]bool{}
+	raised, alerts := map[string]bool{}, map[schema.Digest]bool{}
 	for i := range stored {
 		alert := &stored[i].DriftAlert
-		raised[alert.AlertID] = true
-		want := replayed[alert.AlertID]
+		id := wire.DriftAlertID(alert)
+		raised[id], alerts[alert.AlertID] = true, true
+		want := replayed[id]
 		if want == nil {
-			k.Errorf("drift: alert %s about agent %s is not in the replay", alert.AlertID, alert.AgentID)
+			k.Errorf("drift: alert %s about agent %s is not in the replay", id, alert.AgentID)
 		} else if got, wanted := k.text(alert), k.text(want); got != wanted {
 			k.Errorf("drift: stored is\n%s\nthe replay says\n%s", got, wanted)
 		}
 	}
+	k.seen.Alerts = len(alerts)
 	for id, alert := range replayed {
 		if !raised[id] {
 			k.Errorf("drift: alert %s about agent %s (traces %v) was not raised", id, alert.AgentID, alert.TraceIDs)
@@ -235,9 +249,9 @@ func (k *checker) compareAlerts(replayed map[schema.Digest]*schema.DriftAlert) {
 	}
 }
 
-// compareAlertMessages: stream ALERTS contains the same alerts.
-func (k *checker) compareAlertMessages(replayed map[schema.Digest]*schema.DriftAlert) {
-	published := map[schema.Digest]bool{}
+// compareAlertMessages: stream ALERTS contains the same events.
+func (k *checker) compareAlertMessages(replayed map[string]*schema.DriftAlert) {
+	published := map[string]bool{}
 	for _, m := range k.readAll(stream.Alerts) {
 		if m.Subject != subject.Alert(subject.AlertDrift, agentOf(m.Data)) {
 			continue
@@ -247,9 +261,12 @@ func (k *checker) compareAlertMessages(replayed map[schema.Digest]*schema.DriftA
 			k.Errorf("drift: a message on %s cannot be decoded as an alert: %v", m.Subject, err)
 			continue
 		}
-		published[alert.AlertID] = true
-		if replayed[alert.AlertID] == nil {
-			k.Errorf("drift: stream ALERTS contains alert %s, which is not in the replay", alert.AlertID)
+		id := wire.DriftAlertID(&alert)
+		published[id] = true
+		if want := replayed[id]; want == nil {
+			k.Errorf("drift: stream ALERTS contains alert %s, which is not in the replay", id)
+		} else if got, wanted := k.text(&alert), k.text(want); got != wanted {
+			k.Errorf("drift: published is\n%s\nthe replay says\n%s", got, wanted)
 		}
 	}
 	for id := range replayed {

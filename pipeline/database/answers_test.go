@@ -51,6 +51,25 @@ FROM VALUES('tenant String, trace_id String, stream_sequence UInt64, status Stri
 	('other',   't-2', 2,  'drift', 2,     '2099-01-01 00:00:00', '2026-01-01 10:00:02'),
 	('other',   't-3', 3,  'drift', 3,     '2026-01-01 10:00:03', '2026-01-01 10:00:04')))`
 
+	// Engine 9 knew no events of alerts: its rows have none of their columns, and its alert on t-0 was never
+	// closed. It found the alert that t-1 opened, too. In tenant other, the closed alert's last event is dated
+	// ahead, and so is one of the open alert.
+	answersOldAlerts = `INSERT INTO drift_alerts (event_hour, tenant, agent_id, alert_id, card_id, detection_timestamp, received_at, retain_until, trace_ids, engine_version)
+SELECT intDiv(toUnixTimestamp(at), 3600), 'default', 'shop', SHA256(trace_id), 'c', at, at, now() + 10000000, ['before', trace_id], 'plumbline-drift/9 (x)'
+FROM VALUES('trace_id String, at DateTime64(9, \'UTC\')', ('t-0', '2026-01-01 09:00:00'), ('t-1', '2026-01-01 10:00:00'))`
+	answersAlerts = `INSERT INTO drift_alerts (event_hour, tenant, agent_id, alert_id, card_id, detection_timestamp, received_at, retain_until, drift_direction, trace_ids, engine_version,
+	revision, state, opened_at, closed_at, last_trace_id, count, summary)
+SELECT intDiv(toUnixTimestamp(opened_at), 3600), tenant, 'shop', SHA256(concat(tenant, toString(opened_at))), 'c', at, received_at, now() + 10000000, 'value_drift', [last], 'plumbline-drift/10 (x)',
+	revision, state, opened_at, if(state = 'closed', at, NULL), last, traces, concat('as of ', toString(revision))
+FROM VALUES('tenant String, revision UInt32, state String, last String, traces UInt32, opened_at DateTime64(9, \'UTC\'), at DateTime64(9, \'UTC\'), received_at DateTime64(9, \'UTC\')',
+	('default', 1, 'opened',  't-1', 3, '2026-01-01 10:00:00', '2026-01-01 10:00:00', '2026-01-01 10:00:01'),
+	('default', 2, 'updated', 't-3', 4, '2026-01-01 10:00:00', '2099-01-01 00:00:00', '2026-01-02 00:00:01'),
+	('default', 3, 'closed',  't-3', 4, '2026-01-01 10:00:00', '2026-01-02 00:00:02', '2026-01-02 00:00:03'),
+	('other',   1, 'opened',  't-0', 3, '2026-01-01 08:00:00', '2026-01-01 08:00:00', '2026-01-01 08:00:01'),
+	('other',   2, 'closed',  't-0', 3, '2026-01-01 08:00:00', '2099-01-01 00:00:00', '2026-01-01 09:00:00'),
+	('other',   1, 'opened',  't-2', 1, '2026-01-01 10:00:02', '2026-01-01 10:00:02', '2026-01-01 10:00:02'),
+	('other',   2, 'updated', 't-3', 2, '2026-01-01 10:00:02', '2026-01-01 10:00:03', '2026-01-01 10:00:04'))`
+
 	answersCards = `INSERT INTO cards (tenant, agent_id, card_id, digest, issued_at) VALUES ('default', 'shop', 'c', '', '2025-01-01 00:00:00')`
 )
 
@@ -75,7 +94,15 @@ default LOW OTHER 1 2026-01-03 10:00:00.000000000`},
 	{"SELECT (SELECT count() FROM violations WHERE severity < 'HIGH'), (SELECT count() FROM findings WHERE severity = 'CRITICAL')", "\n1 1"},
 	{"SELECT tenant, traces, card_unknown, card_id, drift_status, drifting_since FROM agents_now ORDER BY ALL", `
 default 4 0 c recovered \N
-other 1 1  drift 2026-01-01 10:00:00.000000000`},
+other 1 1  drift 2026-01-01 10:00:02.000000000`},
+	{"SELECT tenant, drifting, drift_kind, drift_traces, drift_summary FROM agents_now ORDER BY ALL", `
+default 0  0 
+other 1 value_drift 2 as of 2`},
+	{"SELECT tenant, opened_at, state, revision, last_trace_id, count, summary, closed_at FROM visible_drift_alerts ORDER BY ALL", `
+default 2026-01-01 09:00:00.000000000 opened 1 t-0 2  \N
+default 2026-01-01 10:00:00.000000000 closed 3 t-3 4 as of 3 2026-01-02 00:00:02.000000000
+other 2026-01-01 08:00:00.000000000 closed 2 t-0 3 as of 2 2099-01-01 00:00:00.000000000
+other 2026-01-01 10:00:02.000000000 updated 2 t-3 2 as of 2 \N`},
 	{"SELECT tenant, count(), any(engine_version) FROM visible_drift_points GROUP BY tenant ORDER BY ALL", `
 default 3 plumbline-drift/10 (x)
 other 3 plumbline-drift/10 (x)`},
@@ -90,7 +117,7 @@ func TestAnswersOfViews(t *testing.T) {
 		t.Skip("the rows are written as one server's")
 	}
 	d, dsn := open(t)
-	for _, statement := range []string{answersTraces, answersBundles, answersSessions, answersVerdicts, answersPoints, answersCards} {
+	for _, statement := range []string{answersTraces, answersBundles, answersSessions, answersVerdicts, answersPoints, answersOldAlerts, answersAlerts, answersCards} {
 		exec(t, d, statement)
 	}
 	h := openHTTP(t, dsn)

@@ -388,9 +388,9 @@ func publishAlerts(ctx context.Context, outlet Outlet, alerts []store.DriftAlert
 		alert := &alerts[i].DriftAlert
 		data, err := json.Marshal(alert)
 		if err != nil {
-			return fmt.Errorf("encode drift alert %s: %w", alert.AlertID, err)
+			return fmt.Errorf("encode drift alert %s: %w", wire.DriftAlertID(alert), err)
 		}
-		messages[i] = wire.Alert{Kind: subject.AlertDrift, Agent: alert.AgentID, ID: alert.AlertID.String(), Data: data}
+		messages[i] = wire.Alert{Kind: subject.AlertDrift, Agent: alert.AgentID, ID: wire.DriftAlertID(alert), Data: data}
 	}
 	return outlet.PublishAlerts(ctx, messages)
 }

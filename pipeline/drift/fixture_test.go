@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -57,13 +58,13 @@ func message(sequence uint64, agent string, received time.Time, raw []byte) stre
 type table struct {
 	baselines map[schema.Digest]store.DriftBaseline
 	points    map[string]store.DriftPoint
-	alerts    map[schema.Digest]store.DriftAlert
+	alerts    map[store.DriftAlertKey]store.DriftAlert
 	loops     map[string]loop // by the id of the message; they are no rows
 	states    map[seriesKey]store.DriftState
 }
 
 func newTable() *table {
-	return &table{map[schema.Digest]store.DriftBaseline{}, map[string]store.DriftPoint{}, map[schema.Digest]store.DriftAlert{}, map[string]loop{}, map[seriesKey]store.DriftState{}}
+	return &table{map[schema.Digest]store.DriftBaseline{}, map[string]store.DriftPoint{}, map[store.DriftAlertKey]store.DriftAlert{}, map[string]loop{}, map[seriesKey]store.DriftState{}}
 }
 
 func (t *table) insertBaselines(baselines []store.DriftBaseline) {
@@ -83,7 +84,7 @@ func (t *table) insertPoints(points []store.DriftPoint) {
 
 func (t *table) insertAlerts(alerts []store.DriftAlert) {
 	for _, a := range alerts {
-		t.alerts[a.AlertID] = a
+		t.alerts[a.Key()] = a
 	}
 }
 
@@ -167,7 +168,8 @@ func baselineLine(b *store.DriftBaseline) string {
 }
 
 func alertLine(a *schema.DriftAlert) string {
-	return fmt.Sprintf("alert %s %s %v %s %v %s %.8s", a.AgentID, a.CardID, a.TraceIDs, a.AlertID, a.Analysis, a.Mode, a.BaselineID)
+	return fmt.Sprintf("alert %s %s %v %s %v %s %.8s %s %s %s %s %d %v %v %s", a.AgentID, a.CardID, a.TraceIDs, wire.DriftAlertID(a), a.Analysis, a.Mode, a.BaselineID,
+		a.State, a.OpenedAt.UTC(), a.ClosedAt.UTC(), a.LastTraceID, a.Count, a.Strength, a.Measures, a.Summary)
 }
 
 // compare reports the first lines in which two listings differ.

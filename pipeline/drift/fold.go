@@ -176,9 +176,10 @@ func (f *fold) apply(e *entry) {
 		f.out.baselines = append(f.out.baselines, baselineRow(seriesKey{AgentID: c.agent, CardID: c.card}, step.Formed, point.EventTime, point.Received))
 	}
 	if step.Alert != nil {
-		step.Alert.Methodology = f.methodology
+		alert := aapdrift.Opened(step.Alert)
+		alert.Methodology = f.methodology
 		f.out.alerts = append(f.out.alerts, store.DriftAlert{
-			DriftAlert: *step.Alert, Received: point.Received, RetainUntil: time.Time(point.RetainUntil),
+			DriftAlert: alert, Received: point.Received, RetainUntil: time.Time(point.RetainUntil),
 		})
 	}
 	f.finish(e)

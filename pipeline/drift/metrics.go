@@ -5,6 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/plumbline/plumbline/schema"
 )
 
 // metrics are the stage's counters. They count what is committed. A commit that is repeated after
@@ -12,7 +14,8 @@ import (
 type metrics struct {
 	baselines  *prometheus.CounterVec // by origin
 	points     *prometheus.CounterVec // by status
-	alerts     prometheus.Counter
+	alerts     prometheus.Counter     // opened
+	closed     prometheus.Counter
 	loops      prometheus.Counter
 	refused    prometheus.Counter
 	duplicates prometheus.Counter
@@ -27,7 +30,9 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		points: register.NewCounterVec(prometheus.CounterOpts{
 			Name: "plumbline_drift_points_total", Help: "Traces measured for drift, by status. Status late or conflict: stored but not counted."}, []string{"status"}),
 		alerts: register.NewCounter(prometheus.CounterOpts{
-			Name: "plumbline_drift_alerts_total", Help: "Drift alerts raised (AAP section 8.4)."}),
+			Name: "plumbline_drift_alerts_total", Help: "Drift alerts opened (AAP section 8.4)."}),
+		closed: register.NewCounter(prometheus.CounterOpts{
+			Name: "plumbline_drift_alerts_closed_total", Help: "Drift alerts closed: the agent behaves as in its baseline again."}),
 		loops: register.NewCounter(prometheus.CounterOpts{
 			Name: "plumbline_drift_loops_total", Help: "Alerts about loops of equal actions in running sessions."}),
 		refused: register.NewCounter(prometheus.CounterOpts{
@@ -46,7 +51,14 @@ func (m *metrics) committed(b *batch) {
 	for i := range b.points {
 		m.points.WithLabelValues(b.points[i].Status).Inc()
 	}
-	m.alerts.Add(float64(len(b.alerts)))
+	for i := range b.alerts {
+		switch b.alerts[i].State {
+		case schema.AlertOpened:
+			m.alerts.Inc()
+		case schema.AlertClosed:
+			m.closed.Inc()
+		}
+	}
 	m.loops.Add(float64(len(b.loops)))
 	m.refused.Add(float64(b.refused))
 	m.duplicates.Add(float64(b.duplicates))

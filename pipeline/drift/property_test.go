@@ -344,7 +344,8 @@ func TestFoldEqualsDetect(t *testing.T) {
 			want.points[p.TraceID] = row
 		}
 		for _, a := range alerts {
-			want.alerts[a.AlertID] = store.DriftAlert{DriftAlert: a}
+			event := store.DriftAlert{DriftAlert: aapdrift.Opened(&a)}
+			want.alerts[event.Key()] = event
 		}
 		clear(got.baselines)
 		compare(t, got.listing(), want.listing())

@@ -44,7 +44,7 @@ type ReplaySummary struct {
 	Differing []Series `json:"differing"` // series with a stored point of another value; nothing is written for them
 
 	PointsWritten    int `json:"points_written"`
-	AlertsWritten    int `json:"alerts_written"` // and published
+	AlertsWritten    int `json:"alerts_written"` // events of alerts, and published
 	LoopsPublished   int `json:"loops_published"`
 	BaselinesWritten int `json:"baselines_written"`
 }
@@ -262,12 +262,16 @@ func (w *replaying) write(ctx context.Context, b *batch) error {
 		points[p.Key()] = &p
 		return stored
 	})
-	alerts, err := w.Store.LookUpDriftAlerts(ctx, idsOf(b.alerts, func(a *store.DriftAlert) schema.Digest { return a.AlertID }))
+	alerts, err := w.Store.LookUpDriftAlerts(ctx, b.alerts)
 	if err != nil {
 		return err
 	}
-	b.alerts = slices.DeleteFunc(b.alerts, func(a store.DriftAlert) bool { return alerts[a.AlertID] })
-	baselines, err := w.Store.LookUpDriftBaselines(ctx, idsOf(b.baselines, func(b *store.DriftBaseline) schema.Digest { return b.BaselineID }))
+	b.alerts = slices.DeleteFunc(b.alerts, func(a store.DriftAlert) bool { return alerts[a.Key()] })
+	ids := make([]schema.Digest, len(b.baselines))
+	for i := range ids {
+		ids[i] = b.baselines[i].BaselineID
+	}
+	baselines, err := w.Store.LookUpDriftBaselines(ctx, ids)
 	if err != nil {
 		return err
 	}
@@ -288,12 +292,4 @@ func (w *replaying) write(ctx context.Context, b *batch) error {
 	w.summary.AlertsWritten += len(b.alerts)
 	w.summary.LoopsPublished += len(b.loops)
 	return nil
-}
-
-func idsOf[T any](rows []T, id func(*T) schema.Digest) []schema.Digest {
-	ids := make([]schema.Digest, len(rows))
-	for i := range rows {
-		ids[i] = id(&rows[i])
-	}
-	return ids
 }

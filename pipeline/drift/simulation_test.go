@@ -12,6 +12,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -135,7 +136,7 @@ func (r *simulatedRows) InsertDriftPoints(ctx context.Context, rows []store.Drif
 }
 
 func (r *simulatedRows) InsertDriftAlerts(ctx context.Context, rows []store.DriftAlert) error {
-	return insertEach(ctx, r, "insert alerts", rows, func(a *store.DriftAlert) string { return a.AlertID.String() }, r.tables.insertAlerts)
+	return insertEach(ctx, r, "insert alerts", rows, func(a *store.DriftAlert) string { return wire.DriftAlertID(&a.DriftAlert) }, r.tables.insertAlerts)
 }
 
 func (r *simulatedRows) InsertDriftStates(ctx context.Context, rows []store.DriftState) error {
@@ -229,8 +230,8 @@ func (s *simulation) checkAlerts(want *table) {
 			s.w.Wrong("the loop %s is not published", id)
 		}
 	}
-	for id := range s.tables.alerts {
-		if !published[id.String()] {
+	for _, a := range s.tables.alerts {
+		if id := wire.DriftAlertID(&a.DriftAlert); !published[id] {
 			s.w.Wrong("alert %s is not published", id)
 		}
 	}

@@ -179,7 +179,7 @@ func (s *scene) checkReplay() *table {
 	compare(s.t, s.stored(), want.listing())
 	var published []string
 	for _, a := range want.alerts {
-		published = append(published, a.AlertID.String())
+		published = append(published, wire.DriftAlertID(&a.DriftAlert))
 	}
 	for id := range want.loops {
 		published = append(published, id)
@@ -231,7 +231,7 @@ func (s *scene) stored() (lines []string) {
 		lines = append(lines, strings.Join(words, " "))
 	}
 	lines = append(lines, s.storedBaselines()...)
-	alerts, err := s.Store.DriftAlerts(s.t.Context())
+	alerts, err := s.Store.DriftAlertEvents(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -13,12 +13,13 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/walk"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
 // checkAlerts checks that every message of stream ALERTS was published under the id of its
-// subject: a verdict, a drift alert, a loop, an entry of an agent's ledger. Rows are joined with alerts
-// by that id.
+// subject: a verdict, an event of a drift alert, a loop, an entry of an agent's ledger. Rows are
+// joined with alerts by that id.
 func (c *check) checkAlerts(ctx context.Context) error {
 	state, err := c.Client.StreamState(ctx, stream.Alerts)
 	if err != nil {
@@ -58,7 +59,7 @@ func (c *check) alertID(m *stream.Message, ledgers time.Time) (about Difference,
 	case kind == subject.AlertDrift:
 		var alert schema.DriftAlert
 		err = json.Unmarshal(m.Data, &alert)
-		about.AgentID, id = alert.AgentID, alert.AlertID.String()
+		about.AgentID, id = alert.AgentID, wire.DriftAlertID(&alert)
 	case kind == subject.AlertFinding && strings.HasPrefix(m.ID(), session.AlertPrefix):
 		var v schema.SessionVerdict
 		err = json.Unmarshal(m.Data, &v)

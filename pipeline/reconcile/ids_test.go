@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,7 +44,19 @@ func TestWrongIDsAreReported(t *testing.T) {
 	}
 
 	s.exec(t, `ALTER TABLE verdicts MODIFY COLUMN verdict_id String ALIAS lower(hex(SHA256(concat(trace_digest, card_digest, engine_version, '\0', profile))))`)
+	drift := func(id, revision string) wire.Alert {
+		return wire.Alert{Kind: subject.AlertDrift, Agent: "a", ID: strings.Repeat("ab", 32) + id, Data: []byte(`{"agent_id":"a","alert_id":"` + strings.Repeat("ab", 32) + `"` + revision + `}`)}
+	}
+	for _, right := range []wire.Alert{drift("", ""), drift(".2", `,"revision":2`)} { // before alerts had events, and the second event
+		if err := s.Client.PublishAlerts(t.Context(), []wire.Alert{right}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, found := s.compare(t); len(found) != 0 {
+		t.Errorf("reported of right ids:\n%s", lines(found))
+	}
 	for _, alert := range []wire.Alert{
+		drift(".1", `,"revision":2`),
 		{Kind: subject.AlertViolation, ID: "violation.ab", Data: []byte(`{"trace_id":"tr","agent_id":"a"}`)},
 		{Kind: subject.AlertDrift, ID: "drift.ab", Data: []byte(`{"agent_id":"a"}`)},
 		{Kind: subject.AlertFinding, ID: "session.ab", Data: []byte(`{"agent_id":"a","session_id":"s"}`)},
@@ -56,8 +69,8 @@ func TestWrongIDsAreReported(t *testing.T) {
 		}
 		s.demand(t, map[reconcile.Kind]string{reconcile.AlertID: fmt.Sprintf("%q", alert.ID)})
 	}
-	if _, found := s.compare(t); len(found) != 5 {
-		t.Errorf("reported, want the five alerts:\n%s", lines(found))
+	if _, found := s.compare(t); len(found) != 6 {
+		t.Errorf("reported, want the six alerts:\n%s", lines(found))
 	}
 }
 

@@ -1,9 +1,12 @@
 package store
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"time"
 
@@ -43,11 +46,21 @@ func (w Writer) InsertDriftPoints(ctx context.Context, points []DriftPoint) erro
 	return insertRows(ctx, w, "drift_points", points)
 }
 
-// DriftAlert is a drift alert, and what the broker knows about the trace that completed it.
+// DriftAlert is one event of a drift alert, and what the broker knows about the trace that caused it.
 type DriftAlert struct {
 	schema.DriftAlert
-	Received    time.Time // of the streak's last trace
+	Received    time.Time // of that trace
 	RetainUntil time.Time // zero: forever
+}
+
+// DriftAlertKey identifies an event of a drift alert.
+type DriftAlertKey struct {
+	AlertID  schema.Digest `ch:"alert_id"`
+	Revision uint32        `ch:"revision"`
+}
+
+func (a *DriftAlert) Key() DriftAlertKey {
+	return DriftAlertKey{a.AlertID, uint32(a.Revision)}
 }
 
 type alertRow struct {
@@ -74,6 +87,15 @@ type alertRow struct {
 	Methodology     string        `ch:"methodology"`
 	Mode            string        `ch:"mode"`
 	BaselineID      schema.Digest `ch:"baseline_id"`
+	Revision        uint32        `ch:"revision"` // 0 stands for 1: the row was stored before alerts had events
+	State           string        `ch:"state"`
+	OpenedAt        time.Time     `ch:"opened_at"`
+	ClosedAt        *time.Time    `ch:"closed_at"`
+	LastTraceID     string        `ch:"last_trace_id"`
+	Count           uint32        `ch:"count"`
+	Strength        float64       `ch:"strength"`
+	Measures        []string      `ch:"measures"`
+	Summary         string        `ch:"summary"`
 }
 
 func (r *alertRow) alert() DriftAlert {
@@ -85,9 +107,18 @@ func (r *alertRow) alert() DriftAlert {
 			Analysis: schema.DriftAnalysis{
 				SimilarityScore: r.SimilarityScore, SustainedTraces: int(r.SustainedTraces),
 				Threshold: r.Threshold, DriftDirection: schema.Direction(r.DriftDirection),
+				SpecificIndicators: make([]schema.Indicator, 0, len(r.Indicators)),
 			},
+			State: schema.AlertState(r.State), Revision: int(max(r.Revision, 1)), OpenedAt: r.OpenedAt,
+			LastTraceID: r.LastTraceID, Count: int(r.Count), Strength: r.Strength, Summary: r.Summary,
 		},
 		Received: r.Received, RetainUntil: time.Time(r.RetainUntil),
+	}
+	if r.ClosedAt != nil {
+		a.ClosedAt = *r.ClosedAt
+	}
+	if len(r.Measures) > 0 {
+		a.Measures = r.Measures
 	}
 	for i := range r.Indicators {
 		a.Analysis.SpecificIndicators = append(a.Analysis.SpecificIndicators, schema.Indicator{
@@ -97,18 +128,24 @@ func (r *alertRow) alert() DriftAlert {
 	return a
 }
 
+// InsertDriftAlerts stores events of alerts. An event that is stored again is visible once.
 func (w Writer) InsertDriftAlerts(ctx context.Context, alerts []DriftAlert) error {
 	rows := make([]alertRow, len(alerts))
 	for i := range alerts {
 		a, row := &alerts[i], &rows[i]
 		*row = alertRow{
-			EventHour: eventHour(a.DetectionTimestamp), AgentID: a.AgentID, AlertID: a.AlertID,
+			EventHour: eventHour(a.OpenedAt), AgentID: a.AgentID, AlertID: a.AlertID,
 			AlertType: a.AlertType, CardID: a.CardID, DetectedAt: a.DetectionTimestamp,
 			Received: a.Received, RetainUntil: RetainUntil(a.RetainUntil),
 			SimilarityScore: a.Analysis.SimilarityScore, SustainedTraces: uint32(a.Analysis.SustainedTraces),
 			Threshold: a.Analysis.Threshold, DriftDirection: string(a.Analysis.DriftDirection),
 			Recommendation: a.Recommendation, TraceIDs: a.TraceIDs,
 			EngineVersion: a.EngineVersion, Methodology: a.Methodology, Mode: a.Mode, BaselineID: a.BaselineID,
+			Revision: uint32(a.Revision), State: string(a.State), OpenedAt: a.OpenedAt,
+			LastTraceID: a.LastTraceID, Count: uint32(a.Count), Strength: a.Strength, Measures: a.Measures, Summary: a.Summary,
+		}
+		if !a.ClosedAt.IsZero() {
+			row.ClosedAt = &a.ClosedAt
 		}
 		for _, indicator := range a.Analysis.SpecificIndicators {
 			row.Indicators = append(row.Indicators, indicator.Indicator)
@@ -120,19 +157,55 @@ func (w Writer) InsertDriftAlerts(ctx context.Context, alerts []DriftAlert) erro
 	return insertRows(ctx, w, "drift_alerts", rows)
 }
 
-// DriftAlerts returns every alert, in order of detection.
+// DriftAlerts returns every alert as its newest event says, in the order in which they opened.
 func (r Reader) DriftAlerts(ctx context.Context) ([]DriftAlert, error) {
-	return r.alertsOf(ctx, "", "")
+	return r.alertsOf(ctx, "", "", 1)
 }
 
-// alertsOf returns the alerts of a series, or every alert if both ids are empty.
-func (r Reader) alertsOf(ctx context.Context, agentID, cardID string) (alerts []DriftAlert, err error) {
-	for row, err := range each[alertRow](ctx, r.db, "drift alerts", queryDriftAlerts, seriesOf(agentID, cardID)...) {
+// DriftAlertEvents returns every event of every alert, in the order in which the alerts opened.
+func (r Reader) DriftAlertEvents(ctx context.Context) ([]DriftAlert, error) {
+	return r.alertsOf(ctx, "", "", math.MaxInt64)
+}
+
+// ListedDriftAlert is a drift alert as its newest event says, and whether the agent still drifts.
+type ListedDriftAlert struct {
+	Owned       `json:"-"`
+	AgentID     string     `ch:"agent_id" json:"agent_id"`
+	CardID      string     `ch:"card_id" json:"card_id"`
+	AlertID     string     `ch:"alert_id" json:"alert_id"`
+	State       string     `ch:"state" json:"state"` // open, closed, or ended: the series no longer drifts, and no event closed the alert
+	OpenedAt    time.Time  `ch:"opened_at" json:"opened_at"`
+	ClosedAt    *time.Time `ch:"closed_at" json:"closed_at,omitempty"`
+	Detected    time.Time  `ch:"detection_timestamp" json:"detection_timestamp"` // of the newest event
+	Revision    uint32     `ch:"revision" json:"revision"`
+	Direction   string     `ch:"drift_direction" json:"drift_direction"`
+	Count       uint32     `ch:"count" json:"count"`
+	Strength    float64    `ch:"strength" json:"strength"`
+	Measures    []string   `ch:"measures" json:"measures"`
+	Summary     string     `ch:"summary" json:"summary"` // of an alert without one: its indicators
+	LastTraceID string     `ch:"last_trace_id" json:"last_trace_id"`
+	TraceIDs    []string   `ch:"trace_ids" json:"trace_ids"`
+}
+
+// ListDriftAlerts returns the open alerts and then the others, each newest first, of an agent or, if
+// agentID is empty, of all agents. It returns at most limit alerts, and only open ones if open is set.
+func (r Reader) ListDriftAlerts(ctx context.Context, agentID string, open bool, limit int) ([]ListedDriftAlert, error) {
+	return read[ListedDriftAlert](ctx, r.db, "drift alerts", queryListedDriftAlerts,
+		clickhouse.Named("agent", agentID), clickhouse.Named("open", open), clickhouse.Named("limit", limit))
+}
+
+// alertsOf returns the newest events of each alert of a series, or of every alert if both ids are
+// empty.
+func (r Reader) alertsOf(ctx context.Context, agentID, cardID string, events int) (alerts []DriftAlert, err error) {
+	for row, err := range each[alertRow](ctx, r.db, "drift alerts", queryDriftAlerts, append(seriesOf(agentID, cardID), clickhouse.Named("events", events))...) {
 		if err != nil {
 			return nil, err
 		}
 		alerts = append(alerts, row.alert())
 	}
+	slices.SortFunc(alerts, func(a, b DriftAlert) int {
+		return cmp.Or(a.OpenedAt.Compare(b.OpenedAt), bytes.Compare(a.AlertID[:], b.AlertID[:]), a.Revision-b.Revision)
+	})
 	return alerts, nil
 }
 
@@ -199,7 +272,7 @@ type DriftReport struct {
 	State     DriftState      // the current state
 	Baselines []DriftBaseline // oldest first
 	Points    []DriftPoint    // the newest ones, oldest first
-	Alerts    []DriftAlert    // oldest first
+	Alerts    []DriftAlert    // as their newest events say, oldest first
 }
 
 // DriftOf reports on an agent, under one card or, if cardID is empty, under each card. points
@@ -221,7 +294,7 @@ func (r Reader) DriftOf(ctx context.Context, agentID, cardID string, points int)
 			return nil, err
 		}
 		slices.Reverse(report.Points)
-		if report.Alerts, err = r.alertsOf(ctx, agentID, states[i].CardID); err != nil {
+		if report.Alerts, err = r.alertsOf(ctx, agentID, states[i].CardID, 1); err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
 	}

@@ -73,7 +73,7 @@ func insertCourse(t *testing.T, s *Store, agent, card string, partition int) {
 		})
 	}
 	alert := DriftAlert{Received: firstReceived, DriftAlert: schema.DriftAlert{
-		AlertID: schema.DigestOf([]byte(agent + card)), AgentID: agent, CardID: card, DetectionTimestamp: firstEvent,
+		AlertID: schema.DigestOf([]byte(agent + card)), AgentID: agent, CardID: card, DetectionTimestamp: firstEvent, OpenedAt: firstEvent, Revision: 1,
 	}}
 	state := DriftState{
 		StreamCreated: streamCreated, Partition: uint16(partition), AgentID: agent, CardID: card, Version: 1,

@@ -230,9 +230,17 @@ func (r Reader) MeasuredDigests(ctx context.Context, traces []schema.Digest) (ma
 	return r.storedDigests(ctx, "drift points of traces", "drift_points", "trace_digest", traces)
 }
 
-// LookUpDriftAlerts returns which of the alerts are stored.
-func (r Reader) LookUpDriftAlerts(ctx context.Context, ids []schema.Digest) (map[schema.Digest]bool, error) {
-	return r.storedDigests(ctx, "drift alerts", "drift_alerts", "alert_id", ids)
+// LookUpDriftAlerts returns which events of these alerts are stored.
+func (r Reader) LookUpDriftAlerts(ctx context.Context, alerts []DriftAlert) (map[DriftAlertKey]bool, error) {
+	ids := make([]schema.Digest, len(alerts))
+	for i := range alerts {
+		ids[i] = alerts[i].AlertID
+	}
+	found, err := lookUp[DriftAlertKey](ctx, r.db, queryLookupDriftAlerts, clickhouse.Named("alerts", hexadecimal(ids)))
+	if err != nil {
+		return nil, fmt.Errorf("look up %d events of drift alerts: %w", len(alerts), err)
+	}
+	return found, nil
 }
 
 // LookUpDriftBaselines returns which of the baselines are stored.

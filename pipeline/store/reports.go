@@ -80,7 +80,7 @@ type Counts struct {
 	Verdicts    uint64 `ch:"verdicts"`   // current ones: one for each trace
 	CardUnknown uint64 `ch:"card_unknown"`
 	DriftPoints uint64 `ch:"drift_points"`
-	DriftAlerts uint64 `ch:"drift_alerts"`
+	DriftAlerts uint64 `ch:"drift_alerts"` // an alert counts once, however many events it has
 	Bundles     uint64 `ch:"bundles"`
 	DeadLetters uint64 `ch:"dead_letters"`
 }

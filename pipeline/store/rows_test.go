@@ -26,7 +26,7 @@ func TestRowsNameColumns(t *testing.T) {
 		"revocations": columnsOf[revocationRow](), "coherence_results": columnsOf[coherenceRow](), "task_results": columnsOf[taskRow](),
 	} {
 		live := one[[]string](t, s, "SELECT groupArray(name) FROM system.columns WHERE database = currentDatabase() AND table = '"+
-			table+"' AND default_kind = ''")
+			table+"' AND default_kind IN ('', 'DEFAULT')")
 		slices.Sort(columns)
 		slices.Sort(live)
 		if !slices.Equal(columns, live) {
@@ -53,20 +53,32 @@ func TestDriftPointsAndAlertsAreIdempotent(t *testing.T) {
 				SimilarityScore: 0.25, SustainedTraces: 3, Threshold: 0.3, DriftDirection: schema.ValueDrift,
 				SpecificIndicators: []schema.Indicator{{Indicator: "undeclared_value_increase", Baseline: 0.1, Current: 0.5, Description: nasty}},
 			},
+			State: schema.AlertOpened, Revision: 1, OpenedAt: firstEvent, LastTraceID: nasty, Count: 2,
 		},
 		Received: firstReceived,
 	}
+	closed := alert
+	closed.State, closed.Revision, closed.DetectionTimestamp, closed.ClosedAt = schema.AlertClosed, 2, firstEvent.Add(time.Hour), firstEvent.Add(time.Hour)
+	closed.Count, closed.Strength, closed.Measures, closed.Summary = 9, 1.5, []string{"similarity", nasty}, nasty
 	for range 2 {
 		if err := s.InsertDriftPoints(t.Context(), points); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.InsertDriftAlerts(t.Context(), []DriftAlert{alert}); err != nil {
+		if err := s.InsertDriftAlerts(t.Context(), []DriftAlert{alert, closed}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	alerts, err := s.DriftAlerts(t.Context())
-	if err != nil || len(alerts) != 1 || !reflect.DeepEqual(alerts[0], alert) {
-		t.Errorf("%v\n got %+v\nwant %+v", err, alerts, alert)
+	if alerts, err := s.DriftAlerts(t.Context()); err != nil || !reflect.DeepEqual(alerts, []DriftAlert{closed}) {
+		t.Errorf("%v\n got %+v\nwant %+v", err, alerts, closed)
+	}
+	if events, err := s.DriftAlertEvents(t.Context()); err != nil || !reflect.DeepEqual(events, []DriftAlert{alert, closed}) {
+		t.Errorf("%v\n got %+v\nwant %+v\n%+v", err, events, alert, closed)
+	}
+	third := closed
+	third.Revision = 3
+	stored, err := s.LookUpDriftAlerts(t.Context(), []DriftAlert{closed, third})
+	if err != nil || !stored[closed.Key()] || stored[third.Key()] {
+		t.Errorf("stored are %v, error %v", stored, err)
 	}
 	if c := counts(t, s); c.DriftPoints != 2 || c.DriftAlerts != 1 {
 		t.Errorf("%+v", c)

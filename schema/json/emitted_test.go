@@ -1,6 +1,8 @@
 package jsonschema_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -74,6 +76,15 @@ func TestAlertsValidate(t *testing.T) {
 	}
 	for _, alert := range alerts {
 		validate(t, oracle, alert)
+		text, err := json.Marshal(alert)
+		if err != nil || !bytes.HasSuffix(text, []byte(`"baseline_id":"`+alert.BaselineID.String()+`"}`)) {
+			t.Errorf("an alert over a list has members of events: %s, error %v", text, err)
+		}
+		event := drift.Opened(&alert)
+		validate(t, oracle, event)
+		event.State, event.Revision, event.ClosedAt = schema.AlertClosed, 3, event.OpenedAt.Add(time.Hour)
+		event.Strength, event.Measures, event.Summary = 0.5, []string{"similarity"}, "it searched and now it sells"
+		validate(t, oracle, event)
 	}
 }
 

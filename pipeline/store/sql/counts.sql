@@ -5,6 +5,6 @@ SELECT
     (SELECT count() FROM current_verdicts WHERE tenant = {tenant:String}) AS verdicts,
     (SELECT countIf(status = 'card_unknown') FROM current_verdicts WHERE tenant = {tenant:String}) AS card_unknown,
     (SELECT count() FROM drift_points FINAL WHERE tenant = {tenant:String}) AS drift_points,
-    (SELECT count() FROM drift_alerts FINAL WHERE tenant = {tenant:String}) AS drift_alerts,
+    (SELECT uniqExact(agent_id, alert_id) FROM drift_alerts WHERE tenant = {tenant:String}) AS drift_alerts,
     (SELECT count() FROM bundles FINAL WHERE tenant = {tenant:String}) AS bundles,
     (SELECT count() FROM dead_letters FINAL WHERE tenant = {tenant:String}) AS dead_letters
