@@ -119,8 +119,9 @@ func drawMessages(t *rapid.T) []stream.Message {
 }
 
 // Wherever a worker crashes, between any steps, however many messages a commit takes and however
-// long it lasts, and whichever resting series leave memory at any moment, the workers produce the
-// points, alerts and states of one that never crashed and kept all series in memory.
+// long it lasts, whatever the broker redelivers meanwhile, and whichever resting series leave memory
+// at any moment, the workers produce the points, alerts and states of one that never crashed and
+// kept all series in memory.
 func TestRestartsAndEvictionsChangeNothing(t *testing.T) {
 	pins := filepath.Join(t.TempDir(), "pins.json")
 	if err := somePins().Write(pins); err != nil {
@@ -130,6 +131,7 @@ func TestRestartsAndEvictionsChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawConfig(t, pins)
 		cfg.WaitingTraces = rapid.IntRange(3, 40).Draw(t, "waiting")
+		cfg.Lateness = rapid.SampledFrom([]time.Duration{0, 300 * time.Millisecond, cfg.Lateness}).Draw(t, "lateness")
 		messages := drawMessages(t)
 		want := foldAll(cfg, noCards{}, messages)
 
@@ -144,6 +146,10 @@ func TestRestartsAndEvictionsChangeNothing(t *testing.T) {
 				}
 				w.receive(m)
 				w.housekeep()
+				if rapid.IntRange(0, 5).Draw(t, "redeliver") == 0 {
+					w.receive(messages[next+rapid.IntRange(0, i).Draw(t, "again")])
+					w.housekeep()
+				}
 			}
 			evicted += w.evicted
 			if reached == len(messages) {
@@ -214,7 +220,8 @@ func compareStates(t *rapid.T, got, want *table) {
 	for key, w := range want.states {
 		g := got.states[key]
 		if g.Version != w.Version || g.Applied != w.Applied || len(g.AppliedAbove) > 0 || !g.LastEvent.Equal(w.LastEvent) || !bytes.Equal(g.State, w.State) {
-			t.Errorf("the state of %v is\n%+v %s, want\n%+v %s", key, g, g.State, w, w.State)
+			t.Errorf("the state of %v: version %d, applied %d and %v, last %s, %d bytes; want %d, %d, %s, %d bytes",
+				key, g.Version, g.Applied, g.AppliedAbove, g.LastEvent, len(g.State), w.Version, w.Applied, w.LastEvent, len(w.State))
 		}
 	}
 	if len(got.states) != len(want.states) {
