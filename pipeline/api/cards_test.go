@@ -92,7 +92,7 @@ func TestCardIsRefused(t *testing.T) {
 }
 
 // TestEndOfSession checks that the request for the end of a session covers every trace that was
-// accepted before it, and goes to the partition of its agent's receipts.
+// accepted before it, follows them in their stream, and goes to the partition of its agent's receipts.
 func TestEndOfSession(t *testing.T) {
 	r := start(t)
 	agents := []string{"did:web:a", "b", "../../etc/passwd", "ä agent", "5"}
@@ -104,19 +104,24 @@ func TestEndOfSession(t *testing.T) {
 			t.Fatal(err)
 		}
 		answer := r.endSession(agent, "../../etc/passwd")
-		want := fmt.Sprintf(`{"agent_id":%q,"session_id":"../../etc/passwd","through_sequence":%d}`+"\n", agent, i+1)
+		want := fmt.Sprintf(`{"agent_id":%q,"session_id":"../../etc/passwd","through_sequence":%d}`+"\n", agent, 2*i+1)
 		if answer.code != http.StatusAccepted || answer.text != want {
 			t.Errorf("the answer is %d %s, want 202 %s", answer.code, answer.text, want)
 		}
 	}
 	partitions := map[string]int{}
-	for _, m := range r.broker.Read(stream.Traces, stream.VerifierConsumer, len(agents)) {
+	var among []wire.EndRequest
+	for _, m := range r.broker.Read(stream.Traces, stream.VerifierConsumer, 2*len(agents)) {
 		partitions[m.Agent] = m.Partition
+		if end, ok := wire.EndOf(m.Agent, m.Data); ok {
+			among = append(among, end)
+		}
 	}
 	for i, m := range r.broker.Read(stream.Receipts, "", len(agents)) {
+		want := wire.EndRequest{AgentID: agents[i], SessionID: "../../etc/passwd", ThroughSequence: uint64(2*i + 1)}
 		_, end, err := wire.DecodeReceipts(m.Data, nil)
-		if err != nil || *end != (wire.EndRequest{AgentID: agents[i], SessionID: "../../etc/passwd", ThroughSequence: uint64(i + 1)}) {
-			t.Errorf("request %+v, error %v", end, err)
+		if err != nil || *end != want || len(among) != len(agents) || among[i] != want {
+			t.Errorf("request %+v, among the traces %+v, error %v", end, among, err)
 		}
 		if want := fmt.Sprint("receipts.", partitions[agents[i]]); m.Subject != want || partitions[agents[i]] != subject.Partition(agents[i]) {
 			t.Errorf("the request for %s is on %s, want %s", agents[i], m.Subject, want)

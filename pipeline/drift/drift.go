@@ -38,6 +38,7 @@ const (
 // Rows stores baselines, points, alerts and states durably (store.Store).
 type Rows interface {
 	DriftStates(ctx context.Context, streamCreated time.Time, partition int, series []store.SeriesKey) ([]store.DriftState, error)
+	DriftStatesOf(ctx context.Context, streamCreated time.Time, partition int, agents []string) ([]store.DriftState, error)
 	InsertDriftBaselines(ctx context.Context, baselines []store.DriftBaseline) error
 	InsertDriftPoints(ctx context.Context, points []store.DriftPoint) error
 	InsertDriftAlerts(ctx context.Context, alerts []store.DriftAlert) error
@@ -202,20 +203,36 @@ func (p *partition) next(ctx context.Context, source Source) (err error) {
 // Only this goroutine adds series and evicts them.
 func (p *partition) recall(ctx context.Context) error {
 	p.mu.Lock()
-	keys, created := p.fold.unknown(p.entries), p.fold.created
+	keys, agents := p.fold.unknown(p.entries)
+	created := p.fold.created
 	p.mu.Unlock()
-	if len(keys) == 0 {
-		return nil
+	for _, read := range []struct {
+		wanted int
+		rows   func() ([]store.DriftState, error)
+	}{
+		{len(keys), func() ([]store.DriftState, error) { return p.stage.rows.DriftStates(ctx, created, p.number, keys) }},
+		{len(agents), func() ([]store.DriftState, error) { return p.stage.rows.DriftStatesOf(ctx, created, p.number, agents) }},
+	} {
+		if read.wanted == 0 {
+			continue
+		}
+		var rows []store.DriftState
+		err := p.stage.env.Retry.Do(ctx, "read drift states", func() (err error) {
+			rows, err = read.rows()
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		p.stage.metrics.recalled.Add(float64(len(rows)))
+		if err := p.resume(rows); err != nil {
+			return err
+		}
 	}
-	var rows []store.DriftState
-	err := p.stage.env.Retry.Do(ctx, "read drift states", func() (err error) {
-		rows, err = p.stage.rows.DriftStates(ctx, created, p.number, keys)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	p.stage.metrics.recalled.Add(float64(len(rows)))
+	return nil
+}
+
+func (p *partition) resume(rows []store.DriftState) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.fold.resume(rows); err != nil {

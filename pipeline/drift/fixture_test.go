@@ -48,6 +48,15 @@ func odd(id, agent string, at time.Time) []byte {
 		`"values_applied":["speed","profit"],"confidence":0.2}}`, id, agent, "ac-"+agent, at.Format(time.RFC3339Nano))
 }
 
+// requestedEnd returns the raw bytes of a request to end a session.
+func requestedEnd(agent, session string) []byte {
+	m, err := wire.EndRequest{AgentID: agent, SessionID: session}.AmongTraces()
+	if err != nil {
+		panic(err)
+	}
+	return m.Data
+}
+
 // message returns a message of partition 0.
 func message(sequence uint64, agent string, received time.Time, raw []byte) stream.Message {
 	return stream.Message{Data: raw, Agent: agent, Sequence: sequence, Received: received}
@@ -125,6 +134,17 @@ func (t *table) statesOf(keys []seriesKey) []store.DriftState {
 	var states []store.DriftState
 	for _, key := range keys {
 		if s, ok := t.states[key]; ok {
+			states = append(states, s)
+		}
+	}
+	return states
+}
+
+// allOf returns the states of all series of agents, in any order.
+func (t *table) allOf(agents []string) []store.DriftState {
+	var states []store.DriftState
+	for key, s := range t.states {
+		if slices.Contains(agents, key.AgentID) {
 			states = append(states, s)
 		}
 	}
@@ -218,8 +238,8 @@ func (b *bench) receive(m stream.Message) {
 	if err != nil {
 		panic(err)
 	}
-	if keys := b.fold.unknown([]*entry{e}); b.states != nil {
-		if err := b.fold.resume(b.states.statesOf(keys)); err != nil {
+	if keys, agents := b.fold.unknown([]*entry{e}); b.states != nil {
+		if err := b.fold.resume(append(b.states.statesOf(keys), b.states.allOf(agents)...)); err != nil {
 			panic(err)
 		}
 	}

@@ -95,9 +95,13 @@ func (f *fold) receive(e *entry) {
 		f.out.finished = append(f.out.finished, e.message)
 		return
 	}
+	if e.ending != nil {
+		f.receiveEnd(e, first)
+		return
+	}
 	c := f.series[e.key()]
-	if c == nil {
-		c = &series{agent: e.sample.AgentID, card: e.sample.CardID}
+	if c == nil { // no message before this one is of the series
+		c = &series{agent: e.sample.AgentID, card: e.sample.CardID, applied: e.message.Sequence - 1}
 		f.enroll(c)
 	}
 	f.wake(c)
@@ -159,6 +163,11 @@ func (f *fold) release() {
 // apply applies a trace as the next step of its series.
 func (f *fold) apply(e *entry) {
 	c := e.series
+	c.reached = max(c.reached, e.order)
+	if e.ending != nil {
+		f.end(e)
+		return
+	}
 	delete(f.waiting, identity{c, e.id})
 	c.recent.add(mention{e.id, fingerprintOfDigest(e.sample.Digest)})
 	if !e.future {
@@ -191,12 +200,7 @@ func (f *fold) skip(e *entry, status aapdrift.Status) {
 }
 
 func (f *fold) finish(e *entry) {
-	c := e.series
-	c.version++
-	c.since = append(c.since, e.message.Sequence)
-	if len(c.since) == 1 { // the first one since the last snapshot
-		f.changed = append(f.changed, c)
-	}
+	f.list(e.series, e.message.Sequence)
 	f.out.finished = append(f.out.finished, e.message)
 }
 

@@ -83,7 +83,8 @@ func releaseNaively(t *rapid.T, q *queue, list []*entry, now mark) []*entry {
 }
 
 // drawMessages draws messages of a partition: traces in and out of order, too late, dated ahead,
-// copied, with two contents, and messages that are invalid.
+// copied, with two contents, under a second card, requests to end a session, and messages that are
+// invalid.
 func drawMessages(t *rapid.T) []stream.Message {
 	var messages []stream.Message
 	clock := noon
@@ -92,7 +93,7 @@ func drawMessages(t *rapid.T) []stream.Message {
 		agent := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "agent")
 		at, id := clock, fmt.Sprintf("tr-%03d", n)
 		write := rapid.SampledFrom([]func(string, string, time.Time) []byte{usual, again, again, again}).Draw(t, "write")
-		switch rapid.IntRange(0, 12).Draw(t, "kind") {
+		switch rapid.IntRange(0, 14).Draw(t, "kind") {
 		case 0, 1, 2, 3:
 			at = clock.Add(-time.Duration(rapid.IntRange(0, 4000).Draw(t, "delay")) * time.Millisecond)
 		case 4, 5, 6, 7, 8:
@@ -108,8 +109,14 @@ func drawMessages(t *rapid.T) []stream.Message {
 				messages = append(messages, message(uint64(n+1), earlier.Agent, clock, earlier.Data))
 				continue
 			}
+		case 12:
+			messages = append(messages, message(uint64(n+1), agent, clock, requestedEnd(agent, "s")))
+			continue
 		}
 		raw := write(id, agent, at)
+		if rapid.IntRange(0, 5).Draw(t, "card") == 0 {
+			raw = bytes.Replace(raw, []byte(`"ac-`), []byte(`"second-`), 1)
+		}
 		if rapid.IntRange(0, 20).Draw(t, "spoil") == 0 {
 			raw = raw[:len(raw)-1]
 		}
@@ -396,7 +403,7 @@ func TestRestoredStateIsEqual(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			encoded, err := encode(&again.state, again.recent, &again.loops)
+			encoded, err := again.encode()
 			if err != nil || !bytes.Equal(encoded, row.State) || again.last != c.last || again.version != c.version || again.applied != c.applied {
 				t.Errorf("restored %+v, want %+v; error %v", again, c, err)
 			}

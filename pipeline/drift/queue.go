@@ -12,6 +12,7 @@ import (
 	"github.com/plumbline/plumbline/aap/session"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -20,9 +21,10 @@ import (
 type entry struct {
 	message stream.Message // without its data: for its place in the stream and its ack
 	bytes   int            // size of the message
-	refused bool           // not a valid trace: all fields below are empty
+	refused bool           // neither a valid trace nor a request: all fields below are empty
+	ending  *ending        // a request to end a session; nil for a trace
 
-	sample  aapdrift.Sample
+	sample  aapdrift.Sample // of a request only the agent
 	session string
 	act     session.Act
 	series  *series
@@ -144,7 +146,8 @@ func newReducer(registry Registry) *reducer {
 	return &reducer{registry: registry, facts: map[string]aapdrift.CardFacts{}}
 }
 
-// reduce returns the entry of m, without references to its bytes. An invalid trace is a refused
+// reduce returns the entry of m, without references to its bytes. What is neither a trace nor a
+// request is a refused
 // entry, not an error: the verifier stores it. An error is the registry's; the call is safe to
 // retry.
 func (r *reducer) reduce(ctx context.Context, m stream.Message) (*entry, error) {
@@ -153,6 +156,10 @@ func (r *reducer) reduce(ctx context.Context, m stream.Message) (*entry, error) 
 	if err := r.decoder.Admit(&r.trace, m.Agent, m.Data); err != nil {
 		if _, refused := errors.AsType[*schema.Refusal](err); !refused {
 			return nil, err
+		}
+		if end, requested := wire.EndOf(m.Agent, m.Data); requested {
+			e.ending, e.session, e.sample.AgentID = new(ending), end.SessionID, end.AgentID
+			return e, nil
 		}
 		e.refused = true
 		return e, nil

@@ -10,12 +10,20 @@ import (
 // A fold has only some of its series in memory. A series rests when its state is durable and none
 // of its traces waits. A resting series may be evicted, since its stored state restores it.
 
-// unknown returns the series of the entries that are not in memory, in any order. The caller must
-// read their states and resume them before it passes the entries to receive.
-func (f *fold) unknown(entries []*entry) []seriesKey {
+// unknown returns the series of the entries that are not in memory, and the agents whose sessions
+// they end, in any order. The caller must read the states of these series, and of all series of
+// these agents, and resume them before it passes the entries to receive.
+func (f *fold) unknown(entries []*entry) (of []seriesKey, agents []string) {
 	var keys map[seriesKey]bool
 	for _, e := range entries {
-		if e.refused || f.series[e.key()] != nil {
+		if e.refused {
+			continue
+		}
+		if e.ending != nil {
+			agents = append(agents, e.sample.AgentID)
+			continue
+		}
+		if f.series[e.key()] != nil {
 			continue
 		}
 		if keys == nil {
@@ -23,19 +31,25 @@ func (f *fold) unknown(entries []*entry) []seriesKey {
 		}
 		keys[e.key()] = true
 	}
-	return slices.Collect(maps.Keys(keys))
+	slices.Sort(agents)
+	return slices.Collect(maps.Keys(keys)), slices.Compact(agents)
 }
 
 func (e *entry) key() seriesKey { return seriesKey{AgentID: e.sample.AgentID, CardID: e.sample.CardID} }
 
-// resume adds the series of stored states. None of them may be in memory.
+// resume adds the series of stored states that are not in memory.
 func (f *fold) resume(rows []store.DriftState) error {
 	for i := range rows {
-		c, err := resume(&rows[i])
+		row := &rows[i]
+		if f.series[seriesKey{AgentID: row.AgentID, CardID: row.CardID}] != nil {
+			continue
+		}
+		c, err := resume(row)
 		if err != nil {
 			return err
 		}
 		f.enroll(c)
+		f.rest(c)
 	}
 	return nil
 }

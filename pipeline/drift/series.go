@@ -24,6 +24,8 @@ type series struct {
 	loops  session.Loops
 	last   int64 // order of the trace applied last, ignoring traces dated after their arrival; 0 before the first
 
+	reached int64 // greatest order of the traces applied, including those
+
 	version uint64   // number of finished messages; each way to finish a message gives the same state
 	applied uint64   // every message of the series up to this sequence is finished
 	above   []uint64 // finished sequences above applied that the stored state lists, ascending
@@ -76,7 +78,7 @@ func (c *series) snapshot(position uint64) (store.DriftState, error) {
 		c.applied = c.above[n-1]
 		c.above = slices.Delete(c.above, 0, n)
 	}
-	state, err := encode(&c.state, c.recent, &c.loops)
+	state, err := c.encode()
 	return store.DriftState{
 		AgentID:      c.agent,
 		CardID:       c.card,
@@ -89,21 +91,15 @@ func (c *series) snapshot(position uint64) (store.DriftState, error) {
 }
 
 func resume(row *store.DriftState) (*series, error) {
-	state, remembered, loops, err := decode(row.State)
-	if err != nil {
-		return nil, err
-	}
-	return &series{
+	c := &series{
 		agent:   row.AgentID,
 		card:    row.CardID,
-		state:   *state,
-		recent:  remembered,
-		loops:   loops,
 		last:    row.LastEvent.UnixNano(),
 		version: row.Version,
 		applied: row.Applied,
 		above:   row.AppliedAbove,
-	}, nil
+	}
+	return c, c.decode(row.State)
 }
 
 // fingerprint is the first 8 bytes of a SHA-256.
@@ -147,19 +143,23 @@ func (r recent) content(id fingerprint) (fingerprint, bool) {
 
 // storedSeries is the stored form of a series' state.
 type storedSeries struct {
-	Recent []byte          `json:"recent,omitempty"` // mentions, oldest first
-	Loops  []byte          `json:"loops,omitempty"`  // the state of aap/session's Loops
-	Series json.RawMessage `json:"course"`           // the state of aap/drift
+	Recent  []byte          `json:"recent,omitempty"`  // mentions, oldest first
+	Loops   []byte          `json:"loops,omitempty"`   // the state of aap/session's Loops
+	Reached int64           `json:"reached,omitempty"` // absent where it is the time of the trace applied last
+	Series  json.RawMessage `json:"course"`            // the state of aap/drift
 }
 
-func encode(state *aapdrift.State, r recent, loops *session.Loops) ([]byte, error) {
-	series, err := state.Marshal()
+func (c *series) encode() ([]byte, error) {
+	state, err := c.state.Marshal()
 	if err != nil {
 		return nil, err
 	}
-	w := storedSeries{Recent: make([]byte, 0, mentionBytes*len(r)), Loops: loops.Append(nil), Series: series}
-	for i := range r {
-		w.Recent = append(append(w.Recent, r[i].id[:]...), r[i].content[:]...)
+	w := storedSeries{Recent: make([]byte, 0, mentionBytes*len(c.recent)), Loops: c.loops.Append(nil), Series: state}
+	for i := range c.recent {
+		w.Recent = append(append(w.Recent, c.recent[i].id[:]...), c.recent[i].content[:]...)
+	}
+	if c.reached != c.last {
+		w.Reached = c.reached
 	}
 	data, err := json.Marshal(&w)
 	if err != nil {
@@ -170,26 +170,32 @@ func encode(state *aapdrift.State, r recent, loops *session.Loops) ([]byte, erro
 
 // StateOf returns the state of a series from its stored form.
 func StateOf(row *store.DriftState) (*aapdrift.State, error) {
-	state, _, _, err := decode(row.State)
-	return state, err
+	var c series
+	if err := c.decode(row.State); err != nil {
+		return nil, err
+	}
+	return &c.state, nil
 }
 
-func decode(data []byte) (*aapdrift.State, recent, session.Loops, error) {
+func (c *series) decode(data []byte) error {
 	var w storedSeries
 	if err := json.Unmarshal(data, &w); err != nil {
-		return nil, nil, session.Loops{}, fmt.Errorf("decode the state of a series: %w", err)
+		return fmt.Errorf("decode the state of a series: %w", err)
 	}
 	if len(w.Recent)%mentionBytes != 0 {
-		return nil, nil, session.Loops{}, fmt.Errorf("decode the state of a series: %d bytes of recent traces", len(w.Recent))
+		return fmt.Errorf("decode the state of a series: %d bytes of recent traces", len(w.Recent))
 	}
-	var r recent
 	for pair := range slices.Chunk(w.Recent, mentionBytes) {
-		r = append(r, mention{fingerprint(pair[:8]), fingerprint(pair[8:])})
+		c.recent = append(c.recent, mention{fingerprint(pair[:8]), fingerprint(pair[8:])})
 	}
 	loops, err := session.LoadLoops(w.Loops)
 	if err != nil {
-		return nil, nil, session.Loops{}, fmt.Errorf("decode the state of a series: %w", err)
+		return fmt.Errorf("decode the state of a series: %w", err)
 	}
 	state, err := aapdrift.UnmarshalState(w.Series)
-	return state, r, loops, err
+	if err != nil {
+		return err
+	}
+	c.state, c.loops, c.reached = *state, loops, max(w.Reached, c.last)
+	return nil
 }

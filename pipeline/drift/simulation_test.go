@@ -55,7 +55,7 @@ func newSimulation(t *testing.T, w *sim.World) *simulation {
 }
 
 // publish publishes traces in and out of order, too late, dated ahead, copied, with two contents,
-// and messages that are invalid.
+// requests to end a session, and messages that are invalid.
 func (s *simulation) publish() {
 	dice := s.w.Dice("workload")
 	var published []sim.Stored
@@ -67,7 +67,7 @@ func (s *simulation) publish() {
 			write = again
 		}
 		var copied []byte
-		switch kind := dice.IntN(14); {
+		switch kind := dice.IntN(15); {
 		case kind < 4:
 			at = at.Add(-time.Duration(dice.Int64N(int64(4 * time.Second))))
 		case kind < 9:
@@ -79,6 +79,8 @@ func (s *simulation) publish() {
 		case kind == 11 && n > 0:
 			earlier := published[dice.IntN(n)]
 			agent, copied = earlier.Agent, earlier.Data
+		case kind == 12:
+			copied = requestedEnd(agent, "s")
 		}
 		raw := write(id, agent, at)
 		if copied != nil {
@@ -147,6 +149,15 @@ func (r *simulatedRows) DriftStates(ctx context.Context, _ time.Time, partition 
 	o := sim.Operation{Name: "select states", Key: fmt.Sprint("of partition ", partition)}
 	err = r.process.Do(ctx, o, func() error {
 		states = r.tables.statesOf(keys)
+		return nil
+	})
+	return states, err
+}
+
+func (r *simulatedRows) DriftStatesOf(ctx context.Context, _ time.Time, partition int, agents []string) (states []store.DriftState, err error) {
+	o := sim.Operation{Name: "select states of agents", Key: fmt.Sprint("of partition ", partition)}
+	err = r.process.Do(ctx, o, func() error {
+		states = r.tables.allOf(agents)
 		return nil
 	})
 	return states, err

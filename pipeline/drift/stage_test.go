@@ -344,6 +344,10 @@ func (c *crash) DriftStates(ctx context.Context, created time.Time, partition in
 	return c.rows.DriftStates(ctx, created, partition, keys)
 }
 
+func (c *crash) DriftStatesOf(ctx context.Context, created time.Time, partition int, agents []string) ([]store.DriftState, error) {
+	return c.rows.DriftStatesOf(ctx, created, partition, agents)
+}
+
 func (c *crash) InsertDriftBaselines(ctx context.Context, baselines []store.DriftBaseline) error {
 	return c.call("baselines", len(baselines), func() error { return c.rows.InsertDriftBaselines(ctx, baselines) })
 }
@@ -396,7 +400,9 @@ func TestCrashesLoseAndDuplicateNothing(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 11, Agents: 20, Traces: 1200})
 	s.cfg.Lateness, s.cfg.BatchAge, s.cfg.BatchRows = time.Millisecond, 20*time.Millisecond, 25
 	s.cfg.ResidentSeries = 0 // each series leaves memory as soon as it may
-	s.publish()
+	s.publishLines(s.lines[:len(s.lines)/2])
+	s.endSessions()
+	s.publishLines(s.lines[len(s.lines)/2:])
 	for _, operation := range []string{"baselines", "alerts", "publish", "points", "states", "ack"} {
 		for _, after := range []bool{false, true} {
 			s.runUntilCrash(operation, after)
@@ -404,6 +410,17 @@ func TestCrashesLoseAndDuplicateNothing(t *testing.T) {
 	}
 	s.finish()
 	s.check()
+}
+
+// endSessions requests the end of a session of each agent.
+func (s *scene) endSessions() {
+	s.t.Helper()
+	for _, card := range s.fleet.Cards() {
+		end := wire.EndRequest{AgentID: card.AgentID, SessionID: "s"}
+		if err := s.Client.RequestEnd(s.t.Context(), subject.Partition(card.AgentID), end); err != nil {
+			s.t.Fatal(err)
+		}
+	}
 }
 
 func (s *scene) runUntilCrash(operation string, after bool) {

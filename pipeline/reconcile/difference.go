@@ -166,6 +166,7 @@ type Counts struct {
 	Traces      uint64 `json:"traces"`       // rows that have a message
 	Copies      uint64 `json:"copies"`       // messages with the same bytes as an earlier one
 	DeadLetters uint64 `json:"dead_letters"` // messages that are dead letters
+	Ends        uint64 `json:"ends"`         // requests to end a session
 	UnderWay    uint64 `json:"under_way"`    // messages, bundles and events still in progress
 	Expired     uint64 `json:"expired"`      // messages whose rows retention has removed
 	Unstreamed  uint64 `json:"unstreamed"`   // rows whose messages the stream no longer holds, or that came from an earlier stream: only their own digest was checked

@@ -13,7 +13,7 @@ func (s *site) untouchedDataAgrees(t *testing.T) {
 	}
 	events := summary.Counts.LedgerEvents
 	want := reconcile.Counts{
-		Messages: sealedTraces + 3, Traces: sealedTraces + 1, Copies: 1, DeadLetters: 1, Verdicts: sealedTraces + 1, Points: sealedTraces + 1, Receipts: sealedTraces + 2,
+		Messages: sealedTraces + 6, Ends: 3, Traces: sealedTraces + 1, Copies: 1, DeadLetters: 1, Verdicts: sealedTraces + 1, Points: sealedTraces + 1, Receipts: sealedTraces + 2,
 		Sessions: 2, Bundles: 3, Files: 3, Verified: 3, Sealed: sealedTraces, Claims: 3, Leaves: 3, Proofs: 3, Keys: 2, Heads: summary.Counts.Heads,
 		LedgerEvents: events, LedgerEntries: events + 1, LedgerRows: events + 1, // GENESIS
 	}

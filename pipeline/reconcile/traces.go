@@ -141,13 +141,17 @@ func (t *traceCheck) letter(m *stream.Message) *store.AccountedLetter {
 	return nil
 }
 
-// refused checks a message that is an invalid trace: it must be a dead letter.
+// refused checks a message that is an invalid trace: it must be a dead letter, unless it requests
+// the end of a session.
 func (t *traceCheck) refused(m *stream.Message, rows []*store.AccountedTrace, letter *store.AccountedLetter, why error) {
 	for _, row := range rows {
 		t.differ(of(row).difference(RowForeign), "its message is not a valid trace (%v)", why)
 	}
+	_, requested := wire.EndOf(m.Agent, m.Data)
 	switch {
 	case letter != nil:
+	case requested: // it has no dead letter
+		t.count().Ends++
 	case m.Sequence > t.horizon.floor || !t.horizon.deadLettersStored:
 		t.count().UnderWay++
 	default:

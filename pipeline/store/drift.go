@@ -244,6 +244,17 @@ func (r Reader) DriftStates(ctx context.Context, streamCreated time.Time, partit
 		clickhouse.Named("agents", agents), clickhouse.Named("cards", cards))
 }
 
+// DriftStatesOf is DriftStates for the series of some agents: for each agent those whose traces are
+// newest, at most MostSeries.
+func (r Reader) DriftStatesOf(ctx context.Context, streamCreated time.Time, partition int, agents []string) ([]DriftState, error) {
+	return read[DriftState](ctx, r.db, fmt.Sprintf("drift states of partition %d", partition), queryDriftStatesOf,
+		clickhouse.Named("created", nanoseconds(streamCreated)), clickhouse.Named("partition", partition),
+		clickhouse.Named("agents", agents), clickhouse.Named("most", MostSeries))
+}
+
+// MostSeries is the maximum number of series that DriftStatesOf returns for an agent.
+const MostSeries = 64
+
 // DriftBaseline is the baseline that drift compares the traces of one (agent, card) with.
 type DriftBaseline struct {
 	Owned

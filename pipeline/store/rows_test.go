@@ -119,6 +119,9 @@ func TestNewestDriftStateIsRead(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("\n got %+v\nwant %+v", got, want)
 	}
+	if got, err = s.DriftStatesOf(t.Context(), streamCreated, 3, []string{"a", "absent"}); err != nil || !reflect.DeepEqual(got, want[1:]) {
+		t.Errorf("error %v\n got %+v\nwant %+v", err, got, want[1:])
+	}
 }
 
 func TestSealingRows(t *testing.T) {

@@ -121,6 +121,7 @@ var (
 	queryDeliveredVerdicts   = mustQuery("delivered_verdicts")
 	queryDriftAlerts         = mustQuery("drift_alerts")
 	queryDriftStates         = mustQuery("drift_states")
+	queryDriftStatesOf       = mustQuery("drift_states_of")
 	queryFailedWrites        = mustQuery("failed_writes")
 	queryFloor               = mustQuery("floor")
 	queryHeldSessions        = mustQuery("held_sessions")

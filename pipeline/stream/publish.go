@@ -51,10 +51,18 @@ func (c *Client) PublishReceipts(ctx context.Context, byPartition [][]schema.Rec
 	return publishEach(ctx, c, "messages of receipts", messages, func(m wire.Message) (wire.Message, error) { return m, nil })
 }
 
-// RequestEnd publishes the request after the receipts published before it.
+// RequestEnd publishes the request on stream TRACES, after the traces published before it, and then
+// on stream RECEIPTS.
 func (c *Client) RequestEnd(ctx context.Context, partition int, end wire.EndRequest) error {
-	return publishEach(ctx, c, "request to end a session", []wire.EndRequest{end},
-		func(end wire.EndRequest) (wire.Message, error) { return end.Message(partition) })
+	for _, message := range []func(wire.EndRequest) (wire.Message, error){
+		wire.EndRequest.AmongTraces,
+		func(end wire.EndRequest) (wire.Message, error) { return end.Message(partition) },
+	} {
+		if err := publishEach(ctx, c, "request to end a session", []wire.EndRequest{end}, message); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // AppendLedger publishes events on stream LEDGER.

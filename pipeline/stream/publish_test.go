@@ -132,4 +132,8 @@ func TestReceiptsOnTheStream(t *testing.T) {
 	if end == nil || *end != request {
 		t.Errorf("the last message is %v, want the request", end)
 	}
+	m := fetch(t, open(t, client, stream.ConsumerConfig{Stream: stream.Traces}), 1)[0]
+	if found, ok := wire.EndOf(m.Agent, m.Data); !ok || found != request || m.Partition != subject.Partition("did:a") {
+		t.Errorf("among the traces of partition %d is %s, want the request", m.Partition, m.Data)
+	}
 }

@@ -103,6 +103,14 @@ func appendAlerts(alerts []wire.Alert, v *schema.Verdict) ([]wire.Alert, error) 
 	return alerts, nil
 }
 
+// refuse adds the dead letter of a message that is not a valid trace. A request to end a session
+// has none: drift processes it.
+func (b *batch) refuse(m *stream.Message, refusal *schema.Refusal) {
+	if _, requested := wire.EndOf(m.Agent, m.Data); !requested {
+		b.refused(m, refusal)
+	}
+}
+
 // refused adds the dead letter of a message that can never be stored.
 func (b *batch) refused(m *stream.Message, refusal *schema.Refusal) {
 	b.dead = append(b.dead, wire.DeadLetter{

@@ -9,6 +9,8 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // arrival is a row and how long after the one before it came.
@@ -159,5 +161,23 @@ func TestAgeAloneDoesNotFill(t *testing.T) {
 	b.take(message(100), now)
 	if !cfg.BatchFull(len(b.messages), b.bytes) {
 		t.Error("want a batch with all its bytes to be full")
+	}
+}
+
+// A request to end a session gets no dead letter. What else is not a trace gets one.
+func TestRequestedEndsAreNoDeadLetters(t *testing.T) {
+	end, err := wire.EndRequest{AgentID: "a", SessionID: "s"}.AmongTraces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, refusal := emptyBatch(), &schema.Refusal{Reason: "invalid"}
+	b.refuse(&stream.Message{Agent: "a", Data: end.Data}, refusal)
+	if len(b.dead) != 0 {
+		t.Errorf("a request became the dead letter %+v", b.dead[0])
+	}
+	b.refuse(&stream.Message{Agent: "b", Data: end.Data}, refusal)
+	b.refuse(&stream.Message{Agent: "a", Data: []byte("{}")}, refusal)
+	if len(b.dead) != 2 {
+		t.Errorf("%d dead letters, want one for another agent's session and one for an empty object", len(b.dead))
 	}
 }

@@ -56,7 +56,7 @@ func (w *workspace) judge(ctx context.Context, b *batch, m *stream.Message, crea
 		return false, err
 	}
 	if refusal != nil {
-		b.refused(m, refusal)
+		b.refuse(m, refusal)
 		return false, nil
 	}
 	if err := w.verify(ctx, &w.trace, m.Received, now); err != nil {

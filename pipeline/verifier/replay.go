@@ -218,7 +218,7 @@ func (w *replaying) judge(ctx context.Context, inbox []stream.Message) (err erro
 		case dead[store.LetterPlace{Sequence: m.Sequence, Digest: schema.DigestOf(wire.Kept(m.Data))}]:
 			w.summary.DeadLetters++
 		case w.refusals[i] != nil:
-			w.batch.refused(m, w.refusals[i])
+			w.batch.refuse(m, w.refusals[i])
 		default:
 			if err := w.trace(ctx, kept, m, &w.traces[i], now); err != nil {
 				return err

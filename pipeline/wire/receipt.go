@@ -18,13 +18,6 @@ import (
 // maxReceiptBytes is the maximum size of one message, well below the usual limit of 1 MB.
 const maxReceiptBytes = 700 << 10
 
-// EndRequest asks for a session to be sealed as if it had ended.
-type EndRequest struct {
-	AgentID         string
-	SessionID       string
-	ThroughSequence uint64 // of stream TRACES: takes effect once everything up to it has receipts
-}
-
 // Receipts returns the receipts of one partition as they are published, in as many messages as
 // they need.
 func Receipts(partition int, receipts []schema.Receipt) ([]Message, error) {
@@ -64,17 +57,6 @@ func receiptsOf(partition int, receipts []schema.Receipt, size int) (messages []
 		}
 	}
 	return messages, nil
-}
-
-// Message returns the request as it is published, on the subject of the receipts of its
-// partition.
-func (r EndRequest) Message(partition int) (Message, error) {
-	b, err := appendNames([]byte(`{"end":`), r.AgentID, r.SessionID)
-	if err != nil {
-		return Message{}, fmt.Errorf("encode the end of a session: %w", err)
-	}
-	b = strconv.AppendUint(append(b, `,"through_sequence":`...), r.ThroughSequence, 10)
-	return receiptMessage(partition, append(b, "}}"...)), nil
 }
 
 func receiptMessage(partition int, body []byte) Message {
