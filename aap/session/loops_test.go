@@ -330,3 +330,18 @@ func count(lengths map[string]map[int]int, act session.Act, run int) {
 	}
 	lengths[kind][run]++
 }
+
+// BenchmarkLoops measures what following running sessions adds to a trace.
+func BenchmarkLoops(b *testing.B) {
+	var traces []*schema.Trace
+	for _, part := range corpusSessions(b) {
+		traces = append(traces, part...)
+	}
+	var loops session.Loops
+	var acts session.Acts
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		trace := traces[i%len(traces)]
+		loops.Add(acts.Of(trace), trace.TraceID)
+	}
+}

@@ -120,7 +120,7 @@ func (b *bench) walk(behaviour []*schema.Trace, n int) {
 		sequence := b.fold.position + 1
 		e := &entry{message: stream.Message{Sequence: sequence, Received: noon}, bytes: len(trace.Raw), order: noon.UnixNano() + int64(i)}
 		e.sample = aapdrift.SampleOf(&trace, aapdrift.CardFacts{CardID: fmt.Sprintf("ac-%06d-%08x", n, n)})
-		e.id = fingerprintOf(e.sample.TraceID)
+		e.id, e.act = fingerprintOf(e.sample.TraceID), b.reducer.acts.Of(&trace)
 		b.fold.receive(e)
 		for range remembered { // as if this many more had arrived
 			b.fold.series[seriesKey{AgentID: e.sample.AgentID, CardID: e.sample.CardID}].recent.add(mention{})
