@@ -9,6 +9,7 @@ import (
 	"github.com/plumbline/plumbline/fleet"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // watched returns a scene that the stage has processed completely.
@@ -45,7 +46,9 @@ func (s *scene) replay(r *Replay) *ReplaySummary {
 	return summary
 }
 
-func (s *ReplaySummary) written() int { return s.PointsWritten + s.AlertsWritten + s.BaselinesWritten }
+func (s *ReplaySummary) written() int {
+	return s.PointsWritten + s.AlertsWritten + s.BaselinesWritten + s.LoopsPublished
+}
 
 // A replay restores exactly what is missing, alerts under their ids, each once.
 func TestReplayRestoresTheSameResults(t *testing.T) {
@@ -70,6 +73,9 @@ func TestReplayRestoresTheSameResults(t *testing.T) {
 	compare(t, s.stored(), before)
 	if all.AlertsWritten != len(s.fleet.Planted().Drift) || all.PointsWritten != s.fleet.Planted().Stored {
 		t.Errorf("all missing: %+v, planted %d alerts and %d points", all, len(s.fleet.Planted().Drift), s.fleet.Planted().Stored)
+	}
+	if loops := s.fleet.Planted().SessionFindings[schema.ActionLoop]; all.LoopsPublished != len(loops) || len(loops) == 0 {
+		t.Errorf("%d alerts about loops are published again, planted %q", all.LoopsPublished, loops)
 	}
 	if again := s.replay(s.replayOf()); again.written() != 0 {
 		t.Errorf("again: %+v", again)
