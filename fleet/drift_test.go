@@ -51,8 +51,8 @@ func walk(t *testing.T, c *series, slid map[string]bool) []PlantedDrift {
 	var state drift.State
 	var found []PlantedDrift
 	for _, trace := range c.traces {
-		point := state.Step(drift.SampleOf(trace, c.facts), drift.DefaultParams())
-		if alert := point.Alert; alert != nil {
+		point := state.Step(drift.SampleOf(trace, c.facts), drift.PublishedParams())
+		if alert := point.Alert; alert != nil && alert.State == schema.AlertOpened {
 			found = append(found, PlantedDrift{alert.AgentID, alert.CardID, [sustained]string(alert.TraceIDs)})
 		}
 		if point.Status == drift.StatusBaseline {

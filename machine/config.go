@@ -68,7 +68,7 @@ type Config struct {
 	Redact       []string      // redaction rules in addition to the draft's (exporter.Config); its default where nil
 	SealSchedule []string      // cron expressions; at these times all open sessions are sealed; none where empty
 	Thresholds   *Thresholds   // of AAP section 8.3; the published ones where nil
-	DriftMode    string        // source of drift's baselines: first, rolling, pinned; the stage's default where empty
+	DriftMode    string        // source of drift's baselines: sessions, first, rolling, pinned; the stage's default where empty
 	Version      string        // of the program, for metrics; "dev"
 	Log          *slog.Logger  // slog.Default()
 	Progress     func(string)  // called with a short message before each slow step; optional
@@ -181,12 +181,12 @@ func (c *Config) validate() config.Faults {
 		c.Connections.Validate(faults.Check)
 	}
 	switch aapdrift.Mode(c.DriftMode) {
-	case "", aapdrift.ModeFirst, aapdrift.ModeRolling:
+	case "", aapdrift.ModeSessions, aapdrift.ModeFirst, aapdrift.ModeRolling:
 	case aapdrift.ModePinned:
 		_, err := drift.ReadPins(DriftPins(c.DataDir))
 		faults.Check(err == nil, "drift_mode", "%v", err)
 	default:
-		faults.Check(false, "drift_mode", "%q: want first, rolling or pinned", c.DriftMode)
+		faults.Check(false, "drift_mode", "%q: want sessions, first, rolling or pinned", c.DriftMode)
 	}
 	faults = append(faults, c.Thresholds.validate()...)
 	faults.Check(c.SealIdle >= 0, "seal_idle", "%s: want more than 0", c.SealIdle)

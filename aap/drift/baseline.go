@@ -38,6 +38,7 @@ type Baseline struct {
 	ID   schema.Digest // of agent, card, mode, engine version, the traces' digests and the features
 	Mode Mode          // how it was formed
 	Content
+	expected *expectations // what later traces are compared with, if it was formed of sessions
 }
 
 // TraceRef refers to a trace.
@@ -46,20 +47,12 @@ type TraceRef struct {
 	Digest  schema.Digest `json:"d"`
 }
 
-// Formed is a baseline with the traces that formed it, in order.
+// Formed is a baseline with the traces that formed it, in order, or with the sessions: a series
+// that learns a baseline of sessions does not keep the ids of its traces.
 type Formed struct {
 	*Baseline
-	Traces []TraceRef
-}
-
-// NewBaseline forms a baseline, for use as a pin, of 1 to MaxSustained samples in the given
-// order. It belongs to the agent and card of the first sample.
-func NewBaseline(samples []Sample) Formed {
-	var g gathering
-	for i := range samples {
-		g.add(&samples[i])
-	}
-	return g.form(samples[0].AgentID, samples[0].CardID, ModePinned)
+	Traces   []TraceRef
+	Sessions []string
 }
 
 // gathering is a baseline that is not yet complete.
@@ -79,7 +72,7 @@ func (g *gathering) add(x *Sample) {
 func (g *gathering) form(agentID, cardID string, mode Mode) Formed {
 	b := &Baseline{Mode: mode, Content: g.Content}
 	b.Features = similarity.Compact(similarity.Centroid(b.Features, g.Tally.Traces))
-	formed := Formed{b, g.traces}
+	formed := Formed{Baseline: b, Traces: g.traces}
 	b.ID = formed.identity(agentID, cardID)
 	return formed
 }
@@ -100,6 +93,9 @@ func (f *Formed) identity(agentID, cardID string) schema.Digest {
 	for _, feature := range f.Features {
 		writeString(h, feature.Key)
 		writeUint(h, math.Float64bits(feature.Weight))
+	}
+	if f.expected != nil {
+		h.Write(f.expected.encoded())
 	}
 	return schema.Digest(h.Sum(nil))
 }

@@ -29,15 +29,15 @@ func BenchmarkSketchedStep(b *testing.B) {
 	p := PublishedParams()
 	x := series("b")[0]
 	x.Reasoning = strings.Repeat("The user prefers the cheaper of two fares. ", 7)[:300]
-	var s State
+	var s letter
 	for _, first := range series("ggggggggggb") {
 		first.Reasoning = x.Reasoning
-		s.Step(first, p)
+		s.step(first, p)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
 		s.Streak, s.Low = 0, s.Low[:0]
-		s.Step(x, p)
+		s.step(x, p)
 	}
 }
 

@@ -6,16 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/plumbline/plumbline/aap/similarity"
 	"github.com/plumbline/plumbline/schema"
 )
 
-// stateVersion is the version of the encoding. Version 1, of engine plumbline-drift/1, can be
-// read as well: see wireState1.
+// stateVersion is the version of the encoding of the published rule's state. Version 1, of engine
+// plumbline-drift/1, can be read as well: see wireState1. Other states have version 3: encode3.go.
 const stateVersion = 2
 
-// wireState is the stored form of a State: short names, and vectors as two columns.
+// wireState is the stored form of the published rule's state: short names, and vectors as two
+// columns.
 type wireState struct {
 	Version  int                    `json:"v"`
 	Traces   int                    `json:"n"`
@@ -29,6 +31,10 @@ type wireState struct {
 	Streak   int                    `json:"streak,omitempty"`
 	Alerted  bool                   `json:"alerted,omitempty"`
 	Low      []Low                  `json:"low,omitempty"`
+	Last     string                 `json:"last,omitempty"`
+	ID       *schema.Digest         `json:"id,omitempty"`
+	Opened   *time.Time             `json:"opened,omitempty"`
+	Lapsed   *schema.DriftAlert     `json:"lapsed,omitempty"`
 }
 
 type wireContent struct {
@@ -53,22 +59,28 @@ type wireGathering struct {
 
 type wireFormed struct {
 	wireBaseline
-	Traces []TraceRef `json:"traces"`
+	Traces   []TraceRef `json:"traces"`
+	Sessions []string   `json:"sessions,omitempty"`
+	Expected []byte     `json:"expected,omitempty"` // what follows from the traces of a baseline of sessions
 }
 
-// Marshal returns s as compact JSON: about 1.5 KB for an ordinary agent, of which the sketch of
-// its reasoning is half.
-func (s *State) Marshal() ([]byte, error) {
+// marshalLetter returns the state of the published rule as compact JSON: about 1.5 KB for an
+// ordinary agent, of which the sketch of its reasoning is half.
+func (s *State) marshalLetter() ([]byte, error) {
+	l := s.letter
 	w := wireState{
-		Version: stateVersion, Traces: s.Traces, Params: s.Params,
-		Early: s.Early, Late: s.Late, Values: s.Values, Outside: s.Undeclared,
-		Streak: s.Streak, Alerted: s.Alerted, Low: s.Low,
+		Version: stateVersion, Traces: l.Traces, Params: l.Params,
+		Early: l.Early, Late: l.Late, Values: l.Values, Outside: l.Undeclared,
+		Streak: l.Streak, Alerted: l.Alerted, Low: l.Low, Last: l.Last, Lapsed: s.lapsed,
 	}
-	if s.Baseline != nil {
-		w.Baseline = newWireBaseline(s.Baseline)
+	if l.opened() {
+		w.ID, w.Opened = &l.ID, &l.Opened
 	}
-	if s.gather != nil {
-		w.Gather = &wireGathering{newWireContent(&s.gather.Content), append([]TraceRef{}, s.gather.traces...)}
+	if l.Baseline != nil {
+		w.Baseline = newWireBaseline(l.Baseline)
+	}
+	if l.gather != nil {
+		w.Gather = &wireGathering{newWireContent(&l.gather.Content), append([]TraceRef{}, l.gather.traces...)}
 	}
 	data, err := json.Marshal(w)
 	if err != nil {
@@ -77,37 +89,54 @@ func (s *State) Marshal() ([]byte, error) {
 	return data, nil
 }
 
-// UnmarshalState reads the result of Marshal, of this version or an older one.
-func UnmarshalState(data []byte) (*State, error) {
+// unmarshalLetter reads a state of the published rule, of which older engines wrote every state.
+func unmarshalLetter(data []byte) (*State, error) {
 	var version struct {
 		V int `json:"v"`
 	}
-	var s *State
-	err := json.Unmarshal(data, &version)
-	switch {
-	case err != nil:
-	case version.V == stateVersion:
+	if err := json.Unmarshal(data, &version); err != nil {
+		return nil, err
+	}
+	switch version.V {
+	case stateVersion:
 		var w wireState
-		if err = json.Unmarshal(data, &w); err == nil {
-			s, err = w.state()
+		if err := json.Unmarshal(data, &w); err != nil {
+			return nil, err
 		}
-	case version.V == 1:
-		s, err = unmarshalVersion1(data)
-	default:
-		err = fmt.Errorf("version %d, this engine reads versions 1 and %d", version.V, stateVersion)
+		l, err := w.letter()
+		if err != nil {
+			return nil, err
+		}
+		return ofLetter(l, w.Lapsed), nil
+	case 1:
+		l, err := unmarshalVersion1(data)
+		if err != nil {
+			return nil, err
+		}
+		return ofLetter(l, nil), nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("decode drift state: %w", err)
-	}
-	return s, nil
+	return nil, fmt.Errorf("version %d, this engine reads versions 1 to %d", version.V, version3)
 }
 
-func (w *wireState) state() (*State, error) {
-	s := &State{letter{
+// ofLetter returns the state of a series under the published rule. Engines before version 3 applied it
+// in mode pinned, too, and version 1 did not store the mode.
+func ofLetter(l *letter, lapsed *schema.DriftAlert) *State {
+	s := &State{Traces: l.Traces, Params: l.Params, letter: l, lapsed: lapsed}
+	if !s.Params.Mode.letter() {
+		s.Params.Mode = ModeFirst
+	}
+	return s
+}
+
+func (w *wireState) letter() (*letter, error) {
+	s := &letter{
 		Traces: w.Traces, Params: w.Params,
 		Early: w.Early, Late: w.Late, Values: w.Values, Undeclared: w.Outside,
-		Streak: w.Streak, Alerted: w.Alerted, Low: w.Low,
-	}}
+		Streak: w.Streak, Alerted: w.Alerted, Low: w.Low, Last: w.Last,
+	}
+	if w.ID != nil && w.Opened != nil {
+		s.ID, s.Opened = *w.ID, *w.Opened
+	}
 	if w.Baseline != nil {
 		b, err := w.Baseline.baseline()
 		if err != nil {
@@ -128,9 +157,13 @@ func (w *wireState) state() (*State, error) {
 	return s, nil
 }
 
-// MarshalJSON writes a baseline with its traces: {"id","m","keys","weights",…,"traces"}.
+// MarshalJSON writes a baseline with its traces: {"id","m","keys","weights",…,"traces","expected"}.
 func (f Formed) MarshalJSON() ([]byte, error) {
-	return json.Marshal(wireFormed{*newWireBaseline(f.Baseline), f.Traces})
+	w := wireFormed{wireBaseline: *newWireBaseline(f.Baseline), Traces: f.Traces, Sessions: f.Sessions}
+	if f.expected != nil {
+		w.Expected = f.expected.encoded()
+	}
+	return json.Marshal(w)
 }
 
 // UnmarshalJSON reads the result of MarshalJSON. It does not check the id; Belongs does.
@@ -143,7 +176,13 @@ func (f *Formed) UnmarshalJSON(data []byte) error {
 	if err != nil {
 		return err
 	}
-	*f = Formed{b, w.Traces}
+	if w.Expected != nil {
+		if b.expected, err = decodeExpectations(w.Expected); err != nil {
+			return fmt.Errorf("the expectations of baseline %s: %w", b.ID, err)
+		}
+		b.expected.ID, b.expected.Mode = b.ID, b.Mode
+	}
+	*f = Formed{b, w.Traces, w.Sessions}
 	return nil
 }
 
@@ -153,7 +192,7 @@ func newWireBaseline(b *Baseline) *wireBaseline {
 
 func (w *wireBaseline) baseline() (*Baseline, error) {
 	content, err := w.content()
-	return &Baseline{w.ID, w.Mode, content}, err
+	return &Baseline{ID: w.ID, Mode: w.Mode, Content: content}, err
 }
 
 func newWireContent(c *Content) wireContent {
@@ -223,7 +262,7 @@ type wireState1 struct {
 	} `json:"low"`
 }
 
-func unmarshalVersion1(data []byte) (*State, error) {
+func unmarshalVersion1(data []byte) (*letter, error) {
 	var w wireState1
 	if err := json.Unmarshal(data, &w); err != nil {
 		return nil, err
@@ -231,10 +270,10 @@ func unmarshalVersion1(data []byte) (*State, error) {
 	if len(w.Keys) != len(w.Weights) {
 		return nil, fmt.Errorf("%d keys but %d weights", len(w.Keys), len(w.Weights))
 	}
-	s := &State{letter{
+	s := &letter{
 		Traces: w.Traces, Early: w.Early, Late: w.Late, Values: w.Values, Undeclared: w.Outside,
 		Streak: w.Streak, Alerted: w.Alerted,
-	}}
+	}
 	content := Content{Features: features(w.Keys, w.Weights), Tally: w.Tally}
 	content.Tally.Traces, content.Tally.Escalated = min(w.Traces, escalationSample), w.Early
 	if w.Frozen {

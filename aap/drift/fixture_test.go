@@ -56,13 +56,13 @@ func series(pattern string) []Sample {
 	return samples
 }
 
-// run steps through samples and returns all points and alerts.
+// run steps through samples and returns all points, and the alerts as they open.
 func run(samples []Sample, p Params) (points []Point, alerts []schema.DriftAlert) {
 	var s State
 	for _, x := range samples {
 		step := s.Step(x, p)
 		points = append(points, step.Point)
-		if step.Alert != nil {
+		if step.Alert != nil && step.Alert.State == schema.AlertOpened {
 			alerts = append(alerts, *step.Alert)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/plumbline/plumbline/aap/similarity"
 	"github.com/plumbline/plumbline/schema"
@@ -23,9 +24,15 @@ type letter struct {
 	Values     int                    // uses of values so far
 	Undeclared int                    // uses of values that the card does not declare
 
-	Streak  int   // consecutive low traces
-	Alerted bool  // the streak has raised its alert
-	Low     []Low // the streak's first traces, at most those of its alert
+	Streak  int    // consecutive low traces
+	Alerted bool   // the streak has raised its alert
+	Low     []Low  // the streak's first traces, at most those of its alert
+	Last    string // the streak's newest trace
+
+	// In a stream, the condition that the streak's alert opened.
+	ID     schema.Digest
+	Opened time.Time          // event time of the trace that raised the alert
+	ended  *schema.DriftAlert // closes the condition of the streak that the newest trace ended
 }
 
 // Low is one trace of a streak, compared with the baseline. Its names in JSON are short, as
@@ -42,8 +49,8 @@ type Low struct {
 	Tally           Tally   `json:"t"`
 }
 
-// Step applies the next trace, in order of event time.
-func (s *letter) Step(x Sample, p Params) Outcome {
+// step applies the next trace, in order of event time.
+func (s *letter) step(x Sample, p Params) Outcome {
 	if s.Params != p {
 		// The current baseline stays, and a streak continues. Traces gathered for the next baseline
 		// belong to another window and are dropped.
@@ -73,6 +80,7 @@ func (s *letter) Step(x Sample, p Params) Outcome {
 	out.Similarity = similarity.Cosine(x.Features, s.Baseline.Features)
 	if out.Similarity < p.SimilarityThreshold {
 		s.Streak++
+		s.Last = x.TraceID
 		if !s.Alerted { // later traces of the streak are only counted
 			s.Low = append(s.Low, s.low(&x, out.Similarity))
 			if s.Alerted = len(s.Low) >= p.Sustained; s.Alerted {
@@ -84,22 +92,16 @@ func (s *letter) Step(x Sample, p Params) Outcome {
 			out.Status = StatusDrift
 		}
 	} else {
+		if s.opened() {
+			s.ended = s.alert(&x, p)
+			s.tell(s.ended, schema.AlertClosed)
+		}
 		out.Status = s.endStreak()
 	}
 	if p.Mode == ModeRolling {
 		out.Formed = s.roll(&x, p)
 	}
 	return out
-}
-
-// Pin sets the baseline. It does nothing if this baseline is already effective. Another
-// baseline ends the streak, which was relative to the old one.
-func (s *letter) Pin(b *Baseline) {
-	if s.Baseline != nil && s.Baseline.ID == b.ID {
-		return
-	}
-	s.Baseline, s.gather = b, nil
-	s.endStreak()
 }
 
 // roll gathers the last N traces of each window of W. If some of these N traces of a window
@@ -133,7 +135,7 @@ func (s *letter) endStreak() Status {
 	if s.Alerted {
 		status = StatusRecovered
 	}
-	s.Streak, s.Alerted, s.Low = 0, false, s.Low[:0]
+	s.Streak, s.Alerted, s.Low, s.Last, s.ID, s.Opened = 0, false, s.Low[:0], "", schema.Digest{}, time.Time{}
 	return status
 }
 
@@ -183,7 +185,7 @@ func Series(samples []Sample, p Params) ([]Point, []schema.DriftAlert) {
 	var state letter
 	points, alerts := make([]Point, 0, len(ordered)), []schema.DriftAlert{}
 	for _, x := range ordered {
-		step := state.Step(x, p)
+		step := state.step(x, p)
 		points = append(points, step.Point)
 		if step.Alert != nil {
 			alerts = append(alerts, *step.Alert)

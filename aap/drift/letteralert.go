@@ -44,9 +44,29 @@ func (s *letter) alert(x *Sample, p Params) *schema.DriftAlert {
 	}
 }
 
+// open makes the streak's alert, raised by a trace, the first event of a condition.
+func (s *letter) open(a *schema.DriftAlert) {
+	s.ID, s.Opened = a.AlertID, a.DetectionTimestamp
+	s.tell(a, schema.AlertOpened)
+}
+
+// opened reports whether the streak has a condition. That of a finished list has none, nor has one
+// whose alert an engine before version 3 raised.
+func (s *letter) opened() bool { return s.Alerted && !s.Opened.IsZero() }
+
+// tell adds the state of the condition to an alert of the streak.
+func (s *letter) tell(a *schema.DriftAlert, state schema.AlertState) {
+	a.AlertID, a.OpenedAt = s.ID, s.Opened
+	a.State, a.Revision, a.Count, a.LastTraceID, a.Measures = state, 1, s.Streak, s.Last, []string{similarityName}
+	a.Summary = fmt.Sprintf("The last %d decisions were less than %g similar to the baseline.", s.Streak, s.Params.SimilarityThreshold)
+	if state == schema.AlertClosed {
+		a.Revision = 2
+		a.Summary = fmt.Sprintf("Decisions are similar to the baseline again, after %d that were not.", s.Streak)
+	}
+}
+
 // alertID is the SHA-256 of everything that identifies the alert, so a replay gives the same
-// id. Strings and the list are preceded by their lengths. A pin is a parameter; any other
-// baseline follows from the traces.
+// id. Strings and the list are preceded by their lengths.
 func (s *letter) alertID(x *Sample, p Params) schema.Digest {
 	h := sha256.New()
 	writeString(h, x.AgentID)
@@ -61,9 +81,6 @@ func (s *letter) alertID(x *Sample, p Params) schema.Digest {
 	writeUint(h, uint64(p.Window))
 	writeString(h, string(p.Mode))
 	writeString(h, string(p.Profile))
-	if s.Baseline.Mode == ModePinned {
-		h.Write(s.Baseline.ID[:])
-	}
 	return schema.Digest(h.Sum(nil))
 }
 
@@ -170,47 +187,4 @@ func (s *letter) meanConfidence() float64 {
 		sum += last[i].Tally.Confidence
 	}
 	return sum / float64(len(last))
-}
-
-// Explanation describes the state of a series, and why it has an alert or not.
-type Explanation struct {
-	Traces    int // traces applied so far
-	Params    Params
-	Baseline  *Baseline        // nil until the first N traces are complete
-	Streak    int              // low traces in a row
-	Alerted   bool             // the streak has raised its alert
-	Low       []Low            // the streak's first traces, as many as its alert lists
-	Why       string           // why there is an alert or not, in one sentence
-	Direction schema.Direction // direction of the streak's alert, also before the alert; empty without a streak
-	Measures  []Measure        // in the order in which they decide the direction
-}
-
-// Explain returns an explanation of the state. The caller must not modify it.
-func (s *letter) Explain() Explanation {
-	e := Explanation{
-		Traces: s.Traces, Params: s.Params, Baseline: s.Baseline,
-		Streak: s.Streak, Alerted: s.Alerted, Low: s.Low, Why: s.why(), Measures: s.Measures(),
-	}
-	if len(s.Low) > 0 {
-		e.Direction, _ = s.judge(s.Params.Profile)
-	}
-	return e
-}
-
-func (s *letter) why() string {
-	switch {
-	case s.Baseline == nil:
-		gathered := 0
-		if s.gather != nil {
-			gathered = s.gather.Tally.Traces
-		}
-		return fmt.Sprintf("No alert: the baseline is being learned, %d of its %d traces have come, and nothing is compared before.",
-			gathered, s.Params.BaselineTraces())
-	case s.Streak == 0:
-		return fmt.Sprintf("No alert: the last trace was at least %g similar to the baseline, so there is no streak.", s.Params.SimilarityThreshold)
-	case !s.Alerted:
-		return fmt.Sprintf("No alert: the last %d were below %g in a row, and it takes %d.", s.Streak, s.Params.SimilarityThreshold, s.Params.Sustained)
-	}
-	return fmt.Sprintf("An alert: the last %d were below %g in a row. It was raised at number %d of the streak, and one streak raises one.",
-		s.Streak, s.Params.SimilarityThreshold, max(len(s.Low), 1))
 }

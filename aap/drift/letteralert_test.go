@@ -182,7 +182,7 @@ func TestPrincipalMisalignment(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	var s State
+	var s letter
 	samples, p := scene(), PublishedParams()
 	for _, c := range []struct {
 		last int
@@ -192,22 +192,22 @@ func TestExplain(t *testing.T) {
 		{10, "No alert: the last 1 were below 0.3 in a row, and it takes 3."},
 		{12, "An alert: the last 3 were below 0.3 in a row. It was raised at number 3 of the streak, and one streak raises one."},
 	} {
-		s = State{}
+		s = letter{}
 		for _, x := range samples[:c.last+1] {
-			s.Step(x, p)
+			s.step(x, p)
 		}
-		if got := s.Explain(); got.Why != c.want || got.Traces != c.last+1 || got.Streak != len(got.Low) {
+		if got := s.explain(); got.Why != c.want || got.Traces != c.last+1 || got.Streak != len(got.Low) {
 			t.Errorf("after trace %d: %+v, want %s", c.last, got, c.want)
 		}
 	}
-	e := s.Explain()
+	e := s.explain()
 	if e.Baseline == nil || len(e.Baseline.Features) == 0 || e.Direction != found(t, samples, p).DriftDirection {
 		t.Errorf("explanation %+v", e)
 	}
 	usual := samples[5]
 	usual.EventTime = usual.EventTime.Add(time.Hour)
-	s.Step(usual, p)
-	if e := s.Explain(); e.Why != "No alert: the last trace was at least 0.3 similar to the baseline, so there is no streak." || len(e.Measures) != 0 || e.Direction != "" {
+	s.step(usual, p)
+	if e := s.explain(); e.Why != "No alert: the last trace was at least 0.3 similar to the baseline, so there is no streak." || len(e.Measures) != 0 || e.Direction != "" {
 		t.Errorf("after the streak: %+v", e)
 	}
 }

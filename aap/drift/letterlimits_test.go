@@ -175,11 +175,11 @@ func TestLimitsOfParameters(t *testing.T) {
 // can compute them, and a replay by another version gives the same ids.
 func TestIDsAreSumsOfTheirMembers(t *testing.T) {
 	samples, p := series(strings.Repeat("g", 10)+"bbb"), PublishedParams()
-	var s State
+	var s letter
 	var alert *schema.DriftAlert
 	var formed *Formed
 	for _, x := range samples {
-		step := s.Step(x, p)
+		step := s.step(x, p)
 		if step.Formed != nil {
 			formed = step.Formed
 		}

@@ -10,9 +10,9 @@ import (
 
 // measured steps through samples and returns the measures of the streak at their end.
 func measured(samples []Sample) map[string]Measure {
-	var s State
+	var s letter
 	for _, x := range samples {
-		s.Step(x, PublishedParams())
+		s.step(x, PublishedParams())
 	}
 	measures := map[string]Measure{}
 	for _, m := range s.Measures() {

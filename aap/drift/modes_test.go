@@ -12,8 +12,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// centroid computes a centroid in the straightforward way.
-func centroid(samples []Sample) similarity.Vector {
+// meanOf computes a centroid in the straightforward way.
+func meanOf(samples []Sample) similarity.Vector {
 	var sum similarity.Vector
 	for _, x := range samples {
 		sum = similarity.Add(sum, x.Features)
@@ -42,7 +42,7 @@ func TestRollingBaseline(t *testing.T) {
 			if start := i / p.Window * p.Window; start > 0 {
 				reference = samples[start-n : start]
 			}
-			want := similarity.Cosine(x.Features, centroid(reference))
+			want := similarity.Cosine(x.Features, meanOf(reference))
 			if step.Similarity != want {
 				t.Fatalf("trace %d: similarity %v, want %v", i, step.Similarity, want)
 			}
@@ -79,53 +79,6 @@ func TestRollingAdapts(t *testing.T) {
 	}
 }
 
-// A pin is effective from the first trace on.
-func TestPinnedBaseline(t *testing.T) {
-	pin, p := NewBaseline(series("gggg")), PublishedParams()
-	p.Mode = ModePinned
-	var s State
-	s.Pin(pin.Baseline)
-	var alerts []*schema.DriftAlert
-	for i, x := range series("bbbbgbb") {
-		s.Pin(pin.Baseline) // repeated, as after a restart: nothing changes
-		step := s.Step(x, p)
-		if want := similarity.Cosine(x.Features, pin.Features); step.Similarity != want || step.Baseline != pin.ID || step.Formed != nil {
-			t.Errorf("trace %d: %+v, want similarity %v", i, step, want)
-		}
-		if step.Alert != nil {
-			alerts = append(alerts, step.Alert)
-		}
-	}
-	if len(alerts) != 1 || alerts[0].BaselineID != pin.ID || alerts[0].Mode != "pinned" {
-		t.Fatalf("alerts %+v", alerts)
-	}
-	other := NewBaseline(series("ggg"))
-	s.Pin(other.Baseline)
-	if s.Streak != 0 || len(s.Low) != 0 {
-		t.Errorf("a streak relative to the old pin continues: %+v", s)
-	}
-	if a, b := alertOf(t, pin, p), alertOf(t, other, p); a.AlertID == b.AlertID {
-		t.Error("two pins give alerts of one id")
-	}
-	// Without a pin the first traces form a baseline, so every agent is watched.
-	if points, alerts := run(series(strings.Repeat("g", 10)+"bbb"), p); points[9].Status != StatusBaseline || len(alerts) != 1 {
-		t.Errorf("without a pin: %+v, %d alerts", points[9], len(alerts))
-	}
-}
-
-func alertOf(t *testing.T, pin Formed, p Params) *schema.DriftAlert {
-	t.Helper()
-	var s State
-	s.Pin(pin.Baseline)
-	for _, x := range series("bbb") {
-		if step := s.Step(x, p); step.Alert != nil {
-			return step.Alert
-		}
-	}
-	t.Fatal("no alert")
-	return nil
-}
-
 // A pin can be stored in a file, and its id shows whether it was changed there or belongs to
 // another agent.
 func TestFormedBaselineIsKept(t *testing.T) {
@@ -155,7 +108,7 @@ func TestChangedParameters(t *testing.T) {
 	for _, x := range samples[:12] {
 		s.Step(x, p)
 	}
-	first := s.Baseline.ID
+	first := s.letter.Baseline.ID
 	p.Mode, p.Window = ModeRolling, 14
 	step := s.Step(samples[12], p)
 	if step.Alert == nil || step.Baseline != first || step.Alert.Mode != "rolling" {
@@ -207,7 +160,7 @@ func TestStatesOfVersion1AreRead(t *testing.T) {
 			t.Errorf("trace %d after five: %+v", i, step)
 		}
 	}
-	if got := s.Baseline.Features[0]; got != (similarity.Feature{Key: "action:recommend", Weight: 1}) {
+	if got := s.letter.Baseline.Features[0]; got != (similarity.Feature{Key: "action:recommend", Weight: 1}) {
 		t.Errorf("the centroid of five traces and five has %+v", got)
 	}
 	s = stateOf(t, streak)
@@ -215,7 +168,7 @@ func TestStatesOfVersion1AreRead(t *testing.T) {
 	if step.Alert == nil || step.Similarity != 0 || step.Alert.TraceIDs[0] != "d010" {
 		t.Fatalf("the third low trace: %+v", step)
 	}
-	if tally := s.streak(); tally.Traces != 3 || round2(s.meanConfidence()) != 0.6 {
+	if tally := s.letter.streak(); tally.Traces != 3 || round2(s.letter.meanConfidence()) != 0.6 {
 		t.Errorf("the sums of the streak are %+v", tally)
 	}
 	if got := step.Alert.Analysis.DriftDirection; got != schema.AutonomyExpansion { // 2 of the first 3 escalated

@@ -189,10 +189,11 @@ func SampleOf(t *schema.Trace, card CardFacts) Sample {
 	return s
 }
 
-// The prefixes of the features' keys that the measures read.
+// The features' keys that the measures read, or the prefixes of these.
 const (
-	valuePrefix = "value:"
-	namePrefix  = "action_name:"
+	valuePrefix   = "value:"
+	namePrefix    = "action_name:"
+	confidenceKey = "confidence"
 )
 
 // benefit returns scoring_factors.principal_benefit of the selected alternative.
@@ -217,13 +218,18 @@ func bounded(v similarity.Vector) similarity.Vector {
 	}
 	kept := make(similarity.Vector, min(len(v), MaxFeatures))
 	for i := range kept {
-		key := v[i].Key
-		if len(key) > maxKeyBytes {
-			kind, _, _ := strings.Cut(key, ":")
-			sum := sha256.Sum256([]byte(key))
-			key = kind + ":sha256:" + hex.EncodeToString(sum[:])
-		}
+		kind, _, _ := strings.Cut(v[i].Key, ":")
+		key := boundedKey(kind+":", v[i].Key, maxKeyBytes)
 		kept[i] = similarity.Feature{Key: strings.Clone(key), Weight: v[i].Weight} // a copy: the long string that key is part of can be freed
 	}
 	return kept
+}
+
+// boundedKey returns key, or the prefix and the SHA-256 of a longer one.
+func boundedKey(prefix, key string, most int) string {
+	if len(key) <= most {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return prefix + "sha256:" + hex.EncodeToString(sum[:])
 }

@@ -35,7 +35,7 @@ type listView struct {
 // under its card, if the card is known.
 func detectOverList(ctx context.Context, s *store.Store, agent, card string, p aapdrift.Params) (*listView, error) {
 	if p == (aapdrift.Params{}) { // of a state that an older engine wrote
-		p = aapdrift.DefaultParams()
+		p = aapdrift.PublishedParams()
 	}
 	facts, err := factsOf(ctx, s, agent)
 	if err != nil {

@@ -75,4 +75,4 @@ type checker struct {
 }
 
 // params are the parameters of the drift stage: the published constants.
-var params = drift.DefaultParams()
+var params = drift.PublishedParams()

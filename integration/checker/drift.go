@@ -59,8 +59,7 @@ func (k *checker) checkDrift() {
 			step := state.Step(drift.SampleOf(trace, facts), params)
 			k.comparePoint(row, step.Point, points[row.Digest])
 			if step.Alert != nil {
-				alert := drift.Opened(step.Alert)
-				replayed[wire.DriftAlertID(&alert)] = &alert
+				replayed[wire.DriftAlertID(step.Alert)] = step.Alert
 			}
 		}
 	}

@@ -30,7 +30,7 @@ type Rules struct {
 	SimilarityThreshold float64 `help:"A trace less similar to its agent's baseline counts as low (AAP section 8.3)."`
 	Sustained           int     `help:"Consecutive low traces that raise an alert (AAP section 8.3)."`
 	Window              int     `help:"Traces that a reader looks back at; a quarter of them, at most ten, form the baseline."`
-	Mode                string  `help:"Source of the baselines: first (each agent's first traces), rolling (its latest traces, updated after every window) or pinned (set with plumbline drift pin)."`
+	Mode                string  `help:"Source of the baselines: sessions (each agent's first complete sessions), first (its first traces), rolling (its latest traces, updated after every window) or pinned (set with plumbline drift pin)."`
 	Pins                string  `type:"path" help:"File of pinned baselines, for mode pinned. plumbline drift pin writes it."`
 	Methodology         string  `help:"Reason for a threshold that is not the published one. Every point and alert contains this text."`
 }
@@ -56,7 +56,7 @@ func Default() Config {
 
 // DefaultRules returns the published thresholds and a lateness of two seconds.
 func DefaultRules() Rules {
-	published := aapdrift.DefaultParams()
+	published := aapdrift.PublishedParams()
 	return Rules{
 		Lateness:            2 * time.Second,
 		WaitingTraces:       mostWaiting,
@@ -108,25 +108,23 @@ func (r *Rules) Validate() (faults config.Faults) {
 // published reports whether the parameters are those of AAP section 8.3. It ignores the mode,
 // which each point and alert states.
 func (r *Rules) published() bool {
-	published := aapdrift.DefaultParams()
+	published := aapdrift.PublishedParams()
 	published.Mode = r.params().Mode
 	return r.params() == published
 }
 
-// methodology returns why the parameters are not the published ones; empty where they are.
+// methodology returns how drift is measured (aap/drift.Methodology), and why the parameters are not
+// the published ones, where they are not.
 func (r *Rules) methodology() string {
+	text := aapdrift.Methodology(r.params())
 	if r.published() {
-		return ""
+		return text
 	}
-	return r.Methodology
+	return strings.TrimSpace(r.Methodology + " " + text)
 }
 
 func (r *Rules) params() aapdrift.Params {
-	return aapdrift.Params{
-		SimilarityThreshold: r.SimilarityThreshold,
-		Sustained:           r.Sustained,
-		Window:              r.Window,
-		Mode:                aapdrift.Mode(r.Mode),
-		Profile:             aapdrift.ProfileSpec,
-	}
+	p := aapdrift.PublishedParams()
+	p.SimilarityThreshold, p.Sustained, p.Window, p.Mode = r.SimilarityThreshold, r.Sustained, r.Window, aapdrift.Mode(r.Mode)
+	return p
 }

@@ -173,6 +173,7 @@ func (f *fold) apply(e *entry) {
 	if !e.future {
 		c.last = e.order
 	}
+	e.sample.Order = time.Unix(0, e.order).UTC()
 	step := c.state.Step(e.sample, f.params)
 	point := f.point(e, step.Status)
 	point.Streak, point.BaselineID = uint32(step.Streak), step.Baseline
@@ -185,7 +186,7 @@ func (f *fold) apply(e *entry) {
 		f.out.baselines = append(f.out.baselines, baselineRow(seriesKey{AgentID: c.agent, CardID: c.card}, step.Formed, point.EventTime, point.Received))
 	}
 	if step.Alert != nil {
-		alert := aapdrift.Opened(step.Alert)
+		alert := *step.Alert
 		alert.Methodology = f.methodology
 		f.out.alerts = append(f.out.alerts, store.DriftAlert{
 			DriftAlert: alert, Received: point.Received, RetainUntil: time.Time(point.RetainUntil),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/fleet"
@@ -71,8 +72,14 @@ func TestReplayRestoresTheSameResults(t *testing.T) {
 	}
 	all := s.replay(s.replayOf())
 	compare(t, s.stored(), before)
-	if all.AlertsWritten != len(s.fleet.Planted().Drift) || all.PointsWritten != s.fleet.Planted().Stored {
-		t.Errorf("all missing: %+v, planted %d alerts and %d points", all, len(s.fleet.Planted().Drift), s.fleet.Planted().Stored)
+	events := 0 // an alert may have been closed, too
+	for _, line := range before {
+		if strings.HasPrefix(line, "alert ") {
+			events++
+		}
+	}
+	if events < len(s.fleet.Planted().Drift) || all.AlertsWritten != events || all.PointsWritten != s.fleet.Planted().Stored {
+		t.Errorf("all missing: %+v, stored %d events of alerts, planted %d points", all, events, s.fleet.Planted().Stored)
 	}
 	if loops := s.fleet.Planted().SessionFindings[schema.ActionLoop]; all.LoopsPublished != len(loops) || len(loops) == 0 {
 		t.Errorf("%d alerts about loops are published again, planted %q", all.LoopsPublished, loops)

@@ -146,7 +146,8 @@ type storedSeries struct {
 	Recent  []byte          `json:"recent,omitempty"`  // mentions, oldest first
 	Loops   []byte          `json:"loops,omitempty"`   // the state of aap/session's Loops
 	Reached int64           `json:"reached,omitempty"` // absent where it is the time of the trace applied last
-	Series  json.RawMessage `json:"course"`            // the state of aap/drift
+	Series  json.RawMessage `json:"course,omitempty"`  // the state of aap/drift, if it is JSON
+	State   []byte          `json:"state,omitempty"`   // the state of aap/drift, if it is binary
 }
 
 func (c *series) encode() ([]byte, error) {
@@ -154,7 +155,12 @@ func (c *series) encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := storedSeries{Recent: make([]byte, 0, mentionBytes*len(c.recent)), Loops: c.loops.Append(nil), Series: state}
+	w := storedSeries{Recent: make([]byte, 0, mentionBytes*len(c.recent)), Loops: c.loops.Append(nil)}
+	if state[0] == '{' {
+		w.Series = state
+	} else {
+		w.State = state
+	}
 	for i := range c.recent {
 		w.Recent = append(append(w.Recent, c.recent[i].id[:]...), c.recent[i].content[:]...)
 	}
@@ -192,7 +198,10 @@ func (c *series) decode(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("decode the state of a series: %w", err)
 	}
-	state, err := aapdrift.UnmarshalState(w.Series)
+	if w.State == nil {
+		w.State = w.Series
+	}
+	state, err := aapdrift.UnmarshalState(w.State)
 	if err != nil {
 		return err
 	}

@@ -154,7 +154,9 @@ func (s *scene) check() {
 	}
 	replayed := s.checkReplay()
 	for _, a := range replayed.alerts {
-		found = append(found, strings.Join(a.TraceIDs, " "))
+		if a.State == schema.AlertOpened {
+			found = append(found, strings.Join(a.TraceIDs, " "))
+		}
 	}
 	var loops []string
 	for _, l := range replayed.loops {

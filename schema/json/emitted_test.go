@@ -68,7 +68,7 @@ func TestAlertsValidate(t *testing.T) {
 		}
 		samples = append(samples, drift.SampleOf(admit(t, text), card))
 	}
-	params := drift.DefaultParams()
+	params := drift.PublishedParams()
 	params.SimilarityThreshold = 0.6
 	alerts := drift.Detect(samples, params)
 	if len(alerts) == 0 || len(alerts[0].Analysis.SpecificIndicators) == 0 {
@@ -80,7 +80,9 @@ func TestAlertsValidate(t *testing.T) {
 		if err != nil || !bytes.HasSuffix(text, []byte(`"baseline_id":"`+alert.BaselineID.String()+`"}`)) {
 			t.Errorf("an alert over a list has members of events: %s, error %v", text, err)
 		}
-		event := drift.Opened(&alert)
+		event := alert
+		event.State, event.Revision, event.OpenedAt = schema.AlertOpened, 1, alert.DetectionTimestamp
+		event.LastTraceID, event.Count = alert.TraceIDs[len(alert.TraceIDs)-1], len(alert.TraceIDs)
 		validate(t, oracle, event)
 		event.State, event.Revision, event.ClosedAt = schema.AlertClosed, 3, event.OpenedAt.Add(time.Hour)
 		event.Strength, event.Measures, event.Summary = 0.5, []string{"similarity"}, "it searched and now it sells"

@@ -283,7 +283,7 @@ func (s *series) twins(order []placed, samples []drift.Sample) (all []twin, plac
 			if out.Status != drift.StatusBaseline {
 				t.start = min(t.start, i)
 			}
-			if out.Alert != nil {
+			if out.Alert != nil && out.Alert.State == schema.AlertOpened {
 				t.alarms[i] = true
 			}
 		}
@@ -311,7 +311,7 @@ func (t *twin) finds(samples []drift.Sample, p drift.Params, place int) (delay i
 		return 0, err
 	}
 	for i, x := range samples {
-		if out := state.Step(x, p); out.Alert != nil && !t.alarms[place+i] {
+		if out := state.Step(x, p); out.Alert != nil && out.Alert.State == schema.AlertOpened && !t.alarms[place+i] {
 			return i, nil
 		}
 	}

@@ -1,0 +1,109 @@
+package drift
+
+import "math"
+
+// The e-detector (Shin, Ramdas, Rinaldo: E-detectors, 2023): a Shiryaev-Roberts sum of likelihood
+// ratios, M <- L(M+1), for each of two sizes of a change. The expected value of M after n decisions
+// is at most n while the rate is within the bounds and sessions are as the model says, so an alarm
+// at 1/a comes once in 1/a decisions at most. The model is an approximation: docs/DRIFT.md states
+// the rate that was measured, not this theorem.
+var oddsRatios = [...]float32{8, 64}
+
+// mostEvidence bounds the sums while a change lasts.
+const mostEvidence = 1e30
+
+// running is the statistic of one test.
+type running struct {
+	evidence [len(oddsRatios)]float32 // the Shiryaev-Roberts sums
+
+	// The stretch since the change probably began, for the sentence of an alert: the cumulative sum
+	// (CUSUM) of the same ratios was last at its least before it.
+	cusum    float32
+	expected float32 // events that the baseline leads to expect
+	events   uint16
+	of       uint16 // observations
+	shown    uint16 // observations that show the change
+}
+
+// seen is what a session has shown of a measure so far.
+type seen struct{ events, of uint8 }
+
+func (s *seen) add(event bool) {
+	if s.of == math.MaxUint8 { // what comes now weighs as much as before: the share stays
+		s.events, s.of = s.events/2, s.of/2
+	}
+	s.of++
+	if event {
+		s.events++
+	}
+}
+
+// likelihood returns how much likelier an observation is at rate q than at rate p, in a session
+// that has shown events in some observations so far (beta-binomial with concentration kappa).
+func likelihood(event bool, p, q float64, s seen) float64 {
+	if event {
+		return (float64(q*kappa) + float64(s.events)) / (float64(p*kappa) + float64(s.events))
+	}
+	rest := float64(s.of - s.events)
+	return (float64((1-q)*kappa) + rest) / (float64((1-p)*kappa) + rest)
+}
+
+// changed returns the rate whose odds are those of p times the ratio, or divided by it.
+func changed(p float64, ratio float32, rises bool) float64 {
+	odds := p / (1 - p)
+	if rises {
+		odds = float64(odds * float64(ratio))
+	} else {
+		odds /= float64(ratio)
+	}
+	return odds / (1 + odds)
+}
+
+// step adds an observation. p is the least favourable rate that the baseline leaves open, mean the
+// rate that it leads to expect.
+func (r *running) step(event bool, p, mean float64, rises bool, s seen) {
+	for i, ratio := range oddsRatios {
+		l := likelihood(event, p, changed(p, ratio, rises), s)
+		r.evidence[i] = float32(min(mostEvidence, float64(l*(float64(r.evidence[i])+1))))
+		if i == 0 {
+			r.stretch(l)
+		}
+	}
+	if r.of == math.MaxUint16 { // the stretch is long: half of it has the same shares
+		r.of, r.events, r.shown, r.expected = r.of/2, r.events/2, r.shown/2, r.expected/2
+	}
+	r.of++
+	if event {
+		r.events++
+	}
+	if shows(event, p, rises) {
+		r.shown++
+	}
+	r.expected = float32(float64(r.expected) + mean)
+}
+
+// stretch begins a new stretch where nothing speaks for a change so far.
+func (r *running) stretch(l float64) {
+	if r.cusum <= 1 {
+		r.cusum, r.expected, r.events, r.of, r.shown = 1, 0, 0, 0, 0
+	}
+	r.cusum = float32(min(mostEvidence, float64(l*float64(r.cusum))))
+}
+
+// tellingRate is the rate from which on the absence of an event says something.
+const tellingRate = .2
+
+// shows reports whether an observation is one that shows the change: an event whose rate rises, or
+// the absence of one that was usual.
+func shows(event bool, p float64, rises bool) bool {
+	return event == rises && (rises || p >= tellingRate)
+}
+
+// sum returns the evidence for a change.
+func (r *running) sum() float64 { return float64(r.evidence[0]) + float64(r.evidence[1]) }
+
+// limit returns the evidence at which a test raises an alarm, so that all tests of a series
+// together raise at most the given rate of false alarms, if the model holds.
+func limit(share, falseAlarms float64) float64 {
+	return families * float64(len(oddsRatios)) / float64(share*falseAlarms)
+}

@@ -1,0 +1,315 @@
+package drift
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// version3 begins the encoding of a state under modes sessions and pinned. It is binary. A state
+// of the published rule is JSON, which begins with another byte.
+const version3 = 3
+
+// Marshal returns s. It is binary, about 2 KB for an ordinary agent, or JSON under modes first and
+// rolling.
+func (s *State) Marshal() ([]byte, error) {
+	if s.letter != nil {
+		return s.marshalLetter()
+	}
+	c := &codec{data: []byte{version3}}
+	s.code(c)
+	if c.err != nil {
+		return nil, fmt.Errorf("encode drift state: %w", c.err)
+	}
+	return c.data, nil
+}
+
+// UnmarshalState reads the result of Marshal, of this version or an older one.
+func UnmarshalState(data []byte) (*State, error) {
+	var s *State
+	var err error
+	if len(data) > 0 && data[0] == version3 {
+		s, err = unmarshalVersion3(data[1:])
+	} else {
+		s, err = unmarshalLetter(data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("decode drift state: %w", err)
+	}
+	return s, nil
+}
+
+func unmarshalVersion3(data []byte) (*State, error) {
+	c, s := &codec{data: data, reading: true}, new(State)
+	s.code(c)
+	switch {
+	case c.err != nil:
+	case len(c.data) > 0:
+		c.fail("%d bytes follow it", len(c.data))
+	default:
+		s.check(c)
+	}
+	if c.err != nil {
+		return nil, c.err
+	}
+	return s, nil
+}
+
+// check fails for a state that no series has: an index out of bounds would be found only later.
+func (s *State) check(c *codec) {
+	tests := 0
+	if s.expected != nil {
+		tests = int(fixedTests) + len(s.expected.values)
+		if len(s.expected.centroid.keys) != len(s.expected.centroid.weights) {
+			c.fail("%d keys but %d weights", len(s.expected.centroid.keys), len(s.expected.centroid.weights))
+		}
+	}
+	if len(s.detector.tests) != tests {
+		c.fail("%d tests, want %d", len(s.detector.tests), tests)
+	}
+	if s.learning != nil {
+		s.learning.check(c)
+	}
+	if s.open == nil {
+		return
+	}
+	if len(s.open.joined) == 0 || tests == 0 {
+		c.fail("a condition without a test")
+	}
+	for _, j := range append([]joined{{test: s.open.first}}, s.open.joined...) {
+		if int(j.test) >= tests && j.test != streak {
+			c.fail("a condition of test %d", j.test)
+		}
+	}
+}
+
+func (l *learning) check(c *codec) {
+	for i := range l.traces {
+		if r := &l.traces[i]; int(r.shape) >= len(l.shapes) || int(r.session) >= len(l.sessions) {
+			c.fail("trace %d has no shape or no session", i)
+		}
+	}
+	for _, shape := range l.shapes {
+		if int(shape.action) > maxActions || int(shape.typ) >= actionTypes {
+			c.fail("a shape without an action")
+		}
+	}
+	for _, a := range l.actions {
+		if int(a.typ) >= actionTypes {
+			c.fail("an action of no type")
+		}
+	}
+}
+
+func (s *State) code(c *codec) {
+	whole(c, &s.Traces)
+	codeJSON(c, &s.Params)
+	optional(c, &s.learning, codeLearning)
+	optional(c, &s.expected, codeCurrent)
+	list(c, &s.detector.tests, int(tests), codeRunning)
+	list(c, &s.detector.sessions, openSessions, codeSeen)
+	list(c, &s.detector.telling, tellings, func(c *codec, t *telling) {
+		c.string(&t.traceID)
+		whole(c, &t.shows)
+	})
+	optional(c, &s.open, codeCondition)
+	optional(c, &s.lapsed, codeJSON[schema.DriftAlert])
+	whole(c, &s.Streak)
+	c.flag(&s.raised)
+	list(c, &s.within, maxStreakSessions, (*codec).fixed64)
+	list(c, &s.low, best, func(c *codec, l *lowTrace) {
+		c.string(&l.id)
+		c.float64(&l.score)
+	})
+}
+
+// codeJSON codes a value as JSON with its length.
+func codeJSON[T any](c *codec, v *T) {
+	var text string
+	if !c.reading {
+		data, err := json.Marshal(v)
+		if err != nil {
+			c.fail("%w", err)
+		}
+		text = string(data)
+	}
+	c.string(&text)
+	if c.reading && c.err == nil {
+		if err := json.Unmarshal([]byte(text), v); err != nil {
+			c.fail("%w", err)
+		}
+	}
+}
+
+func codeRunning(c *codec, r *running) {
+	for i := range r.evidence {
+		c.float32(&r.evidence[i])
+	}
+	c.float32(&r.cusum)
+	c.float32(&r.expected)
+	whole(c, &r.events)
+	whole(c, &r.of)
+	whole(c, &r.shown)
+}
+
+func codeSeen(c *codec, s *sessionSeen) {
+	c.fixed64(&s.session)
+	for i := range s.seen {
+		whole(c, &s.seen[i].events)
+		whole(c, &s.seen[i].of)
+	}
+}
+
+func codeCondition(c *codec, k *condition) {
+	c.digest(&k.id)
+	whole(c, &k.first)
+	c.time(&k.openedAt)
+	whole(c, &k.revision)
+	whole(c, &k.count)
+	whole(c, &k.next)
+	c.string(&k.last)
+	list(c, &k.best, best, (*codec).string)
+	list(c, &k.joined, int(streak)+1, func(c *codec, j *joined) {
+		whole(c, &j.test)
+		c.float32(&j.back)
+	})
+}
+
+func codeLearning(c *codec, l *learning) {
+	whole(c, &l.first)
+	list(c, &l.keys, maxKeys, (*codec).string)
+	c.fixed64(&l.declared)
+	c.flag(&l.full)
+	list(c, &l.actions, maxActions, func(c *codec, a *action) {
+		whole(c, &a.hash)
+		whole(c, &a.typ)
+	})
+	list(c, &l.sessions, maxSessions, func(c *codec, s *session) {
+		c.string(&s.id)
+		c.bytes(s.chain[:])
+		c.at(&s.last)
+		whole(c, &s.traces)
+		c.flag(&s.done)
+	})
+	list(c, &l.shapes, maxMostTraces, func(c *codec, s *shape) {
+		c.fixed64(&s.features)
+		whole(c, &s.facts)
+		whole(c, &s.typ)
+		whole(c, &s.action)
+	})
+	list(c, &l.traces, maxMostTraces, func(c *codec, r *reduced) {
+		whole(c, &r.shape)
+		whole(c, &r.session)
+		for i := range r.figures {
+			whole(c, &r.figures[i])
+		}
+		c.float32(&r.confidence)
+	})
+	for k := range l.texts {
+		for i := range l.texts[k] {
+			codeTexts(c, &l.texts[k][i])
+		}
+	}
+	whole(c, &l.benefit)
+}
+
+func codeTexts(c *codec, t *texts) {
+	if whole(c, &t.count); t.count == 0 {
+		return
+	}
+	for i := range t.sum {
+		n := uint16(t.sum[i])
+		whole(c, &n)
+		t.sum[i] = int16(n)
+	}
+}
+
+// codeCurrent codes the baseline that is in force.
+func codeCurrent(c *codec, e *expectations) {
+	c.digest(&e.ID)
+	mode := string(e.Mode)
+	c.string(&mode)
+	e.Mode = Mode(mode)
+	codeExpectations(c, e)
+}
+
+// codeExpectations codes everything that follows from the traces of the baseline.
+func codeExpectations(c *codec, e *expectations) {
+	c.digest(&e.source)
+	whole(c, &e.Traces)
+	list(c, &e.centroid.keys, maxKeys, (*codec).fixed64)
+	list(c, &e.centroid.weights, maxKeys, (*codec).float32)
+	c.float64(&e.centroid.length)
+	c.float32(&e.usual)
+	c.flag(&e.full)
+	for m := range e.rates {
+		for k := range e.rates[m] {
+			codeBounds(c, &e.rates[m][k])
+		}
+	}
+	list(c, &e.actions, maxActions, func(c *codec, a *actionRates) {
+		whole(c, &a.action)
+		codeBounds(c, &a.escalations)
+		codeBounds(c, &a.failures)
+	})
+	list(c, &e.values, maxValues, func(c *codec, v *valueRates) {
+		c.string(&v.key)
+		for i := range v.rate {
+			codeBounds(c, &v.rate[i])
+		}
+	})
+	for k := range e.cuts {
+		for i := range e.cuts[k] {
+			whole(c, &e.cuts[k][i].low)
+			whole(c, &e.cuts[k][i].high)
+		}
+	}
+	for k := range e.texts {
+		codeText(c, &e.texts[k])
+	}
+	for m := range e.shares {
+		whole(c, &e.shares[m].events)
+		whole(c, &e.shares[m].of)
+	}
+	c.flag(&e.declaresBenefit)
+	c.flag(&e.scoresBenefit)
+}
+
+// codeBounds codes rates that are all unknown in one byte.
+func codeBounds(c *codec, b *bounds) {
+	whole(c, &b.mean)
+	if b.mean != 0 {
+		whole(c, &b.high)
+		whole(c, &b.low)
+	}
+}
+
+func codeText(c *codec, t *textSum) {
+	c.float32(&t.length)
+	if t.length == 0 {
+		return
+	}
+	for i := range t.sum {
+		n := []byte{byte(t.sum[i])}
+		c.bytes(n)
+		t.sum[i] = int8(n[0])
+	}
+}
+
+// encoded returns e, except for its id and mode, which Baseline has.
+func (e *expectations) encoded() []byte {
+	c := new(codec)
+	codeExpectations(c, e)
+	return c.data
+}
+
+// decodeExpectations reads the result of encoded.
+func decodeExpectations(data []byte) (*expectations, error) {
+	c, e := &codec{data: data, reading: true}, new(expectations)
+	codeExpectations(c, e)
+	if c.err == nil && (len(c.data) > 0 || len(e.centroid.keys) != len(e.centroid.weights)) {
+		c.fail("the parts do not fit")
+	}
+	return e, c.err
+}

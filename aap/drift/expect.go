@@ -1,0 +1,135 @@
+package drift
+
+import "math"
+
+// What the baseline leads to expect of a rate. A baseline is a sample: its own rate is an estimate,
+// so later traces are compared with the highest and the lowest rate that it leaves open (Wilson's
+// interval), not with its mean. Decisions of one session resemble each other, so the m decisions
+// of a session count as m(1+kappa)/(m+kappa) independent ones.
+const (
+	kappa  = 6.0 // concentration of the sessions' own rates; kappa 0 would count a session as one decision
+	wilson = 0.7 // z of the interval: a compromise between false alarms and changes that are missed
+
+	leastRate = .01 // no rate is expected to be nearer to 0 or 1
+	pull      = 2.0 // decisions of its group that a stratum is given
+)
+
+// rate is a share in 1/65536, as it is stored.
+type rate uint16
+
+func rateOf(p float64) rate         { return rate(math.Round(p * 65536)) } // p is in leastRate..1-leastRate
+func (r rate) value() float64       { return float64(r) / 65536 }
+func clipped(p float64) float64     { return min(1-leastRate, max(leastRate, p)) }
+func independent(m float64) float64 { return m * (1 + kappa) / (m + kappa) }
+
+// bounds are an expected rate and the least favourable rates beside it. The zero value is unknown.
+type bounds struct{ mean, high, low rate }
+
+func (b bounds) known() bool { return b.mean != 0 }
+
+// boundsOf returns Wilson's interval about the rate p of n independent decisions. A rate that rises
+// to no more than the floor, or falls by no more from 1, counts as unchanged.
+func boundsOf(p, n, floor float64) bounds {
+	n = max(n, 1)
+	const zz = wilson * wilson
+	middle := (p + zz/(2*n)) / (1 + zz/n)
+	half := wilson * math.Sqrt(float64(p*(1-p))/n+zz/(4*n*n)) / (1 + zz/n)
+	return bounds{
+		mean: rateOf(clipped(p)),
+		high: rateOf(max(floor, clipped(middle+half))),
+		low:  rateOf(min(1-floor, clipped(middle-half))),
+	}
+}
+
+// belief is what is assumed of a rate before the baseline: a rate, as if from so many decisions.
+type belief struct{ rate, decisions float64 }
+
+var (
+	ordinary = belief{.5, .5}  // of a rate of which nothing is known
+	tenth    = belief{.1, .5}  // of an event that a quantile of the baseline defines
+	rarely   = belief{.05, 2.} // of unescalated actions outside bounded_actions
+)
+
+// counts counts an event in a baseline, by stratum and session. Strata of one group resemble each
+// other: escalations are expected by action, and an action that was seen twice is expected to
+// behave like the other actions of its type.
+type counts struct {
+	sessions int
+	cells    []cell // stratum by stratum, a cell for each session
+	group    []int  // of each stratum; nil where each is drawn to the mean of all
+}
+
+type cell struct{ events, decisions float64 }
+
+func newCounts(strata, sessions int, group []int) *counts {
+	return &counts{sessions: sessions, cells: make([]cell, strata*sessions), group: group}
+}
+
+func (c *counts) add(stratum, session int, event bool) {
+	at := &c.cells[stratum*c.sessions+session]
+	at.decisions++
+	if event {
+		at.events++
+	}
+}
+
+// raw returns the events and decisions of all strata, as they were counted.
+func (c *counts) raw() (sum cell) {
+	for _, at := range c.cells {
+		sum.events += at.events
+		sum.decisions += at.decisions
+	}
+	return sum
+}
+
+// expect returns the bounds over all strata, and those of each stratum. A stratum without a
+// decision is unknown.
+func (c *counts) expect(before belief, floor float64) (all bounds, strata []bounds) {
+	perStratum := make([]cell, len(c.cells)/c.sessions)
+	var sum cell
+	for i, at := range c.cells {
+		if at.decisions == 0 {
+			continue
+		}
+		weight := independent(at.decisions) / at.decisions
+		events, decisions := float64(weight*at.events), float64(weight*at.decisions)
+		own := &perStratum[i/c.sessions]
+		own.events += events
+		own.decisions += decisions
+		sum.events += events
+		sum.decisions += decisions
+	}
+	mean := (sum.events + float64(before.decisions*before.rate)) / (sum.decisions + before.decisions)
+	all = boundsOf(mean, sum.decisions, floor)
+	near := c.near(perStratum, mean)
+	strata = make([]bounds, len(perStratum))
+	for i, own := range perStratum {
+		if own.decisions > 0 {
+			p := (own.events + float64(pull*near[i])) / (own.decisions + pull)
+			strata[i] = boundsOf(p, own.decisions+pull, floor)
+		}
+	}
+	return all, strata
+}
+
+// near returns the rate that each stratum is drawn to: its group's, itself drawn to the mean.
+func (c *counts) near(perStratum []cell, mean float64) []float64 {
+	near := make([]float64, len(perStratum))
+	if c.group == nil {
+		for i := range near {
+			near[i] = mean
+		}
+		return near
+	}
+	var groups [actionTypes]cell
+	for i, own := range perStratum {
+		g := &groups[c.group[i]]
+		g.events += own.events
+		g.decisions += own.decisions
+	}
+	for i := range near {
+		g := groups[c.group[i]]
+		near[i] = (g.events + float64(pull*mean)) / (g.decisions + pull)
+	}
+	return near
+}

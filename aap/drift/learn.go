@@ -1,0 +1,230 @@
+package drift
+
+import (
+	"crypto/sha256"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/aap/similarity"
+)
+
+// Idle is how long a session is silent, in the order of its series, until it counts as complete.
+const Idle = 30 * time.Minute
+
+// Bounds on what is kept while a baseline is learned. Sessions beyond the last place share it.
+const (
+	maxSessions = 64
+	maxTexts    = 100 // of a kind, so that the sum of the sketches cannot overflow
+)
+
+// learning gathers the traces of a series until enough sessions are complete. It keeps each trace
+// reduced to 16 bytes, because only the traces of complete sessions will form the baseline.
+type learning struct {
+	first    int // how many sessions' texts those of later sessions are compared with
+	keys     []string
+	declared uint64 // keys of declared values, a bit each
+	full     bool   // some keys found no place
+	actions  []action
+	sessions []session
+	shapes   []shape
+	traces   []reduced
+	texts    [kinds][2]texts // of the first sessions, and of the later ones
+	benefit  facts           // hasBenefit where the card declares principal_benefit
+}
+
+// action is a pair of type and name.
+type action struct {
+	hash uint32
+	typ  uint8
+}
+
+type session struct {
+	id     string
+	chain  [16]byte // hash of the traces' digests, in order
+	last   int64    // order of the newest trace, in nanoseconds
+	traces int
+	done   bool
+}
+
+// texts is the sum of the sketches of the first texts.
+type texts struct {
+	sum   similarity.Sketch
+	count int
+}
+
+// shape is what many traces have in common.
+type shape struct {
+	features uint64 // keys, a bit each
+	facts    facts
+	typ      uint8
+	action   uint8 // index in actions; maxActions where it found no place
+}
+
+// reduced is one trace of a session.
+type reduced struct {
+	shape      uint16
+	session    uint8
+	figures    [figures]figure
+	confidence float32
+}
+
+// add adds a trace to its session, and completes the sessions that are idle at its time.
+func (l *learning) add(x *Sample) {
+	at := orderOf(x)
+	for i := range l.sessions {
+		if at-l.sessions[i].last >= int64(Idle) {
+			l.sessions[i].done = true
+		}
+	}
+	n := l.session(x.Session)
+	s := &l.sessions[n]
+	sum := sha256.Sum256(append(s.chain[:], x.Digest[:]...))
+	s.chain = [16]byte(sum[:16])
+	s.last = max(s.last, at)
+	s.traces++
+	s.done = s.done || x.SessionEnd
+
+	d := decisionOf(x)
+	r := reduced{session: uint8(n), figures: d.figures, confidence: float32(x.Confidence)}
+	if cosine, known := l.text(x, d.facts.kind(), n); known {
+		d.facts |= hasText
+		r.figures[wordingFigure] = figureOf(cosine)
+	}
+	r.shape = l.shape(shape{l.features(x), d.facts, d.typ, l.action(x)})
+	l.traces = append(l.traces, r)
+	if x.DeclaresBenefit {
+		l.benefit = hasBenefit
+	}
+}
+
+func orderOf(x *Sample) int64 {
+	if x.Order.IsZero() {
+		return x.EventTime.UnixNano()
+	}
+	return x.Order.UnixNano()
+}
+
+// end completes a session, if the series has one of this id.
+func (l *learning) end(id string) {
+	id = boundedID(id)
+	for i := range l.sessions {
+		if l.sessions[i].id == id {
+			l.sessions[i].done = true
+		}
+	}
+}
+
+// boundedID replaces a long id by its hash, so that the state stays small.
+func boundedID(id string) string { return boundedKey("", id, 64) }
+
+func (l *learning) session(id string) int {
+	id = boundedID(id)
+	for i := range l.sessions {
+		if l.sessions[i].id == id {
+			return i
+		}
+	}
+	if len(l.sessions) == maxSessions {
+		return maxSessions - 1
+	}
+	l.sessions = append(l.sessions, session{id: id})
+	return len(l.sessions) - 1
+}
+
+func (l *learning) features(x *Sample) (bits uint64) {
+	for _, f := range x.Features {
+		i := slices.Index(l.keys, f.Key)
+		if i < 0 {
+			if len(l.keys) == maxKeys {
+				l.full = true
+				continue
+			}
+			i = len(l.keys)
+			l.keys = append(l.keys, strings.Clone(f.Key))
+			if slices.Contains(x.Declared, f.Key) {
+				l.declared |= 1 << i
+			}
+		}
+		bits |= 1 << i
+	}
+	return bits
+}
+
+func (l *learning) action(x *Sample) uint8 {
+	a := action{actionHash(x), typeOf(x)}
+	i := slices.Index(l.actions, a)
+	if i < 0 && len(l.actions) < maxActions {
+		i = len(l.actions)
+		l.actions = append(l.actions, a)
+	}
+	if i < 0 {
+		i = maxActions
+	}
+	return uint8(i)
+}
+
+func (l *learning) shape(s shape) uint16 {
+	i := slices.Index(l.shapes, s)
+	if i < 0 {
+		i = len(l.shapes)
+		l.shapes = append(l.shapes, s)
+	}
+	return uint16(i)
+}
+
+// text adds a text. It returns the similarity of a later session's text to those of the first
+// sessions: a text is never compared with its own session, which it resembles.
+func (l *learning) text(x *Sample, k Kind, session int) (cosine float64, known bool) {
+	if x.Reasoning == "" {
+		return 0, false
+	}
+	into := &l.texts[k][0]
+	if session >= l.first {
+		first := newTextSum(into.sum[:])
+		cosine, known = first.similarity(x.Reasoning)
+		into = &l.texts[k][1]
+	}
+	if into.count < maxTexts {
+		sketch := similarity.SketchOf(x.Reasoning)
+		into.sum.Add(&sketch)
+		into.count++
+	}
+	return cosine, known
+}
+
+// complete returns how many sessions are complete.
+func (l *learning) complete() (n int) {
+	if l == nil {
+		return 0
+	}
+	for i := range l.sessions {
+		if l.sessions[i].done {
+			n++
+		}
+	}
+	return n
+}
+
+// ready returns which sessions form the baseline: those that are complete, once these are enough;
+// all, once the traces are as many as are kept; none before.
+func (l *learning) ready(p Params) (chosen []bool) {
+	chosen = make([]bool, len(l.sessions))
+	complete, traces := 0, 0
+	for i := range l.sessions {
+		if chosen[i] = l.sessions[i].done; chosen[i] {
+			complete++
+			traces += l.sessions[i].traces
+		}
+	}
+	switch {
+	case complete >= p.Sessions && traces >= p.LeastTraces:
+		return chosen
+	case len(l.traces) >= p.MostTraces:
+		for i := range chosen {
+			chosen[i] = true
+		}
+		return chosen
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package drift
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/plumbline/plumbline/aap/similarity"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Bounds on a baseline of sessions, so that no publisher can make it large. Further keys are not
+// part of the centroid, and actions without a place have no rates of their own: they are not
+// observed. Where an action's name found no place, new tools cannot be told and are not measured.
+const (
+	maxKeys    = 48
+	maxActions = 32
+)
+
+// expectations are what a baseline of sessions leads to expect of later traces. They never change.
+type expectations struct {
+	ID     schema.Digest // of the baseline
+	Mode   Mode          // how it was formed
+	Traces int
+	source schema.Digest // of the sessions and their traces
+
+	centroid centroid
+	usual    float32 // mean similarity of the baseline's traces to the centroid
+	full     bool    // some keys found no place in the centroid
+
+	rates   [fixedMeasures][kinds]bounds // of every measure whose rate does not depend on the action
+	actions []actionRates
+	values  []valueRates
+	cuts    [kinds][figures]cut
+	texts   [kinds]textSum
+	shares  [measures]share // what the baseline showed, for the sentences
+
+	declaresBenefit bool // the card declares principal_benefit
+	scoresBenefit   bool // a trace of the baseline scores it
+}
+
+// actionRates are the rates of an action, by type and name.
+type actionRates struct {
+	action      uint32 // hash of type and name
+	escalations bounds
+	failures    bounds
+}
+
+// valueRates are the rates at which a declared value is applied, by the action's type.
+type valueRates struct {
+	key  string // of the feature
+	rate [actionTypes]bounds
+}
+
+// share is a number of events among decisions.
+type share struct{ events, of uint16 }
+
+func (s share) value() float64 { return float64(s.events) / float64(max(1, s.of)) }
+
+// centroid is the mean of the features of a baseline's traces, by the hashes of their keys.
+type centroid struct {
+	keys    []uint64 // ascending
+	weights []float32
+	length  float64
+}
+
+func newCentroid(features similarity.Vector) centroid {
+	sorted := slices.Clone(features)
+	slices.SortFunc(sorted, func(a, b similarity.Feature) int {
+		if hashOf(a.Key) < hashOf(b.Key) {
+			return -1
+		}
+		return 1
+	})
+	c := centroid{keys: make([]uint64, len(sorted)), weights: make([]float32, len(sorted))}
+	var squares float64
+	for i, f := range sorted {
+		c.keys[i], c.weights[i] = hashOf(f.Key), float32(f.Weight)
+		squares += float64(float64(c.weights[i]) * float64(c.weights[i]))
+	}
+	c.length = math.Sqrt(squares)
+	return c
+}
+
+func (c *centroid) weight(hash uint64) (float64, bool) {
+	i, found := slices.BinarySearch(c.keys, hash)
+	if !found {
+		return 0, false
+	}
+	return float64(c.weights[i]), true
+}
+
+// similarity returns the cosine of v and the centroid, 0 when one of them has length zero.
+func (c *centroid) similarity(v similarity.Vector) float64 {
+	var product, squares float64
+	for _, f := range v {
+		weight, _ := c.weight(hashOf(f.Key))
+		product += float64(f.Weight * weight)
+		squares += float64(f.Weight * f.Weight)
+	}
+	if squares == 0 || c.length == 0 {
+		return 0
+	}
+	return product / float64(math.Sqrt(squares)*c.length)
+}
+
+// hashOf is FNV-1a, 64 bits.
+func hashOf(text string) uint64 {
+	hash := uint64(14695981039346656037)
+	for i := range len(text) {
+		hash = (hash ^ uint64(text[i])) * 1099511628211
+	}
+	return hash
+}
+
+// actionHash identifies an action by its type and name.
+func actionHash(x *Sample) uint32 {
+	hash := hashOf(x.Action + ":" + x.Name)
+	return uint32(hash ^ hash>>32)
+}
+
+// observation is what one decision shows of one measure.
+type observation struct {
+	measure measure
+	event   bool
+	bounds  bounds // what the baseline leads to expect of this decision
+}
+
+// observe appends what x shows, in the order of the measures. A decision shows nothing of a measure
+// if it lacks what is measured, or if the baseline has no such decision to compare with.
+func (e *expectations) observe(x *Sample, into []observation) []observation {
+	d := decisionOf(x)
+	d.new = e.unfamiliar(x)
+	d.values = e.valuesOf(x.Declared)
+	kind := d.facts.kind()
+	if cosine, known := e.texts[kind].similarity(x.Reasoning); known {
+		d.facts |= hasText
+		d.figures[wordingFigure] = figureOf(cosine)
+	}
+	var action *actionRates
+	if i := e.action(actionHash(x)); i >= 0 {
+		action = &e.actions[i]
+	}
+	for m := range fixedMeasures + measure(len(e.values)) {
+		event, known := d.observe(m, &e.cuts[kind])
+		if !known {
+			continue
+		}
+		var b bounds
+		switch {
+		case m >= fixedMeasures:
+			b = e.values[m-fixedMeasures].rate[d.typ]
+		case m == escalations && action != nil:
+			b = action.escalations
+		case m == failures && action != nil:
+			b = action.failures
+		case m != escalations && m != failures:
+			b = e.rates[m][kind]
+		}
+		if b.known() {
+			into = append(into, observation{m, event, b})
+		}
+	}
+	return into
+}
+
+// unfamiliar reports whether no trace of the baseline has an action of this name.
+func (e *expectations) unfamiliar(x *Sample) bool {
+	if e.full || x.Name == "" {
+		return false
+	}
+	for i := range x.Features {
+		if strings.HasPrefix(x.Features[i].Key, namePrefix) {
+			_, found := e.centroid.weight(hashOf(x.Features[i].Key))
+			return !found
+		}
+	}
+	return false
+}
+
+func (e *expectations) valuesOf(declared []string) (bits uint8) {
+	for _, key := range declared {
+		for i := range e.values {
+			if e.values[i].key == key {
+				bits |= 1 << i
+			}
+		}
+	}
+	return bits
+}
+
+func (e *expectations) action(hash uint32) int {
+	return slices.IndexFunc(e.actions, func(a actionRates) bool { return a.action == hash })
+}

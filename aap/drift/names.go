@@ -1,0 +1,161 @@
+package drift
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// similarityName is the name of the streak of section 8.2 among an alert's measures.
+const similarityName = "similarity"
+
+// define returns the definition of a test of this baseline.
+func (s *State) define(t test) definition {
+	if t < fixedTests {
+		return catalogue[t]
+	}
+	value := strings.TrimPrefix(s.expected.values[t-fixedTests].key, valuePrefix)
+	return definition{
+		name: "value_down:" + value, indicator: "declared_value_decrease", share: t.share(len(s.detector.tests)), floor: valueFloor,
+		what: "Use of the declared value " + value, of: "decisions", says: schema.ValueDrift,
+	}
+}
+
+// share returns the test's share of a family's false alarms, where a series has so many tests.
+func (t test) share(tests int) float64 {
+	if t < fixedTests {
+		return catalogue[t].share
+	}
+	return 1 / float64(max(4, tests-int(fixedTests)))
+}
+
+func (s *State) name(t test) string {
+	if t == streak {
+		return similarityName
+	}
+	return s.define(t).name
+}
+
+// direction returns the category of AAP section 8.5: that of the first test that has one, in the
+// order in which the tests crossed. Denials, errors, costs, more escalations and the similarity
+// alone are none. Text is a category only where nothing but text changed, and a condition in which
+// escalations rise is not an expansion of autonomy.
+func (s *State) direction(c *condition) schema.Direction {
+	textOnly := true
+	for _, j := range c.joined {
+		textOnly = textOnly && j.test != streak && s.says(j.test) == schema.CommunicationDrift
+	}
+	for _, j := range c.joined {
+		switch says := s.says(j.test); {
+		case says == schema.UnknownDirection,
+			says == schema.CommunicationDrift && !textOnly,
+			says == schema.AutonomyExpansion && c.has(test(escalations)):
+		default:
+			return says
+		}
+	}
+	return schema.UnknownDirection
+}
+
+// says returns the category of a test. A lower confidence stands for principal_benefit only
+// where the card declares it and the baseline does not score it, as in the published rules.
+func (s *State) says(t test) schema.Direction {
+	switch {
+	case t == streak:
+		return schema.UnknownDirection
+	case t == test(confidenceDown) && (!s.expected.declaresBenefit || s.expected.scoresBenefit):
+		return schema.UnknownDirection
+	}
+	return s.define(t).says
+}
+
+// change is what a test has found: two shares, and the decisions of the second.
+type change struct {
+	definition
+	verb     string
+	base     share
+	now      running
+	contrary bool // the shares do not show the change: it is one of the actions in which the event is usual
+}
+
+func (s *State) change(t test) change {
+	m, rises := t.of()
+	c := change{definition: s.define(t), verb: "fell", base: s.expected.shares[m], now: s.detector.tests[t]}
+	if rises {
+		c.verb = "rose"
+	}
+	current := share{c.now.events, c.now.of}.value()
+	c.contrary = rises != (current > c.base.value())
+	return c
+}
+
+// sentence says what changed, from what to what.
+func (c change) sentence() string {
+	if c.contrary {
+		return fmt.Sprintf("%s %s: %d of the last %d %s, where the baseline leads to expect %.1f.",
+			c.what, c.verb, c.now.events, c.now.of, c.of, c.now.expected)
+	}
+	return fmt.Sprintf("%s %s from %s of %s (%d of %d in the baseline) to %s (%d of the last %d).",
+		c.what, c.verb, percent(c.base), c.of, c.base.events, c.base.of, percent(share{c.now.events, c.now.of}), c.now.events, c.now.of)
+}
+
+func percent(s share) string { return fmt.Sprintf("%.0f %%", 100*s.value()) }
+
+// summary says in one sentence what changed, or that it is as before.
+func (s *State) summary(c *condition, state schema.AlertState) string {
+	what := "Similarity to the baseline"
+	if c.first != streak {
+		what = s.define(c.first).what
+	}
+	switch {
+	case state == schema.AlertClosed:
+		return fmt.Sprintf("%s: again as the baseline leads to expect, after %d that showed the change.", what, c.count)
+	case c.first == streak:
+		return fmt.Sprintf("Similarity to the baseline fell from %.2f, the mean of the baseline's own traces, to %s.", s.expected.usual, s.scores())
+	}
+	return s.change(c.first).sentence()
+}
+
+// scores lists the similarities of the streak's newest traces.
+func (s *State) scores() string {
+	if len(s.low) == 0 {
+		return fmt.Sprintf("less than %g", s.Params.SimilarityThreshold)
+	}
+	var texts []string
+	for _, low := range s.low {
+		texts = append(texts, fmt.Sprintf("%.2f", low.score))
+	}
+	if len(texts) == 1 {
+		return texts[0]
+	}
+	return strings.Join(texts[:len(texts)-1], ", ") + " and " + texts[len(texts)-1]
+}
+
+// newestLow returns the similarity of the newest low trace; the threshold after the streak's end.
+func (s *State) newestLow() float64 {
+	if len(s.low) == 0 {
+		return s.Params.SimilarityThreshold
+	}
+	return s.low[len(s.low)-1].score
+}
+
+// indicators returns an indicator for each test in the condition, never nil.
+func (s *State) indicators(c *condition) []schema.Indicator {
+	list := []schema.Indicator{}
+	for _, j := range c.joined {
+		if j.test == streak {
+			list = append(list, schema.Indicator{
+				Indicator: SimilarityTrend, Baseline: round2(float64(s.expected.usual)), Current: round2(s.newestLow()),
+				Description: "Similarity to the baseline fell from " + fmt.Sprintf("%.2f", s.expected.usual) + " to " + s.scores(),
+			})
+			continue
+		}
+		ch := s.change(j.test)
+		list = append(list, schema.Indicator{
+			Indicator: ch.indicator, Baseline: round2(ch.base.value()),
+			Current: round2(share{ch.now.events, ch.now.of}.value()), Description: ch.sentence(),
+		})
+	}
+	return list
+}

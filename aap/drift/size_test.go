@@ -1,0 +1,139 @@
+package drift
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"unsafe"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// resident returns the bytes that a state keeps in memory: its structs, lists and texts.
+func resident(s *State) (bytes int) {
+	of := func(sizes ...uintptr) {
+		for _, size := range sizes {
+			bytes += int(size)
+		}
+	}
+	counted := map[*byte]bool{} // a trace id may be in several lists, with the same bytes
+	text := func(t string) {
+		if start := unsafe.StringData(t); !counted[start] {
+			counted[start] = true
+			bytes += len(t)
+		}
+	}
+	of(unsafe.Sizeof(*s))
+	d := &s.detector
+	of(uintptr(cap(d.tests))*unsafe.Sizeof(running{}), uintptr(cap(d.sessions))*unsafe.Sizeof(sessionSeen{}), uintptr(cap(d.telling))*unsafe.Sizeof(telling{}))
+	for _, t := range d.telling {
+		text(t.traceID)
+	}
+	of(uintptr(cap(s.within))*8, uintptr(cap(s.low))*unsafe.Sizeof(lowTrace{}))
+	for _, l := range s.low {
+		text(l.id)
+	}
+	if e := s.expected; e != nil {
+		of(unsafe.Sizeof(*e), uintptr(cap(e.centroid.keys))*8, uintptr(cap(e.centroid.weights))*4,
+			uintptr(cap(e.actions))*unsafe.Sizeof(actionRates{}), uintptr(cap(e.values))*unsafe.Sizeof(valueRates{}))
+		for i := range e.values {
+			text(e.values[i].key)
+		}
+	}
+	if c := s.open; c != nil {
+		of(unsafe.Sizeof(*c), uintptr(cap(c.joined))*unsafe.Sizeof(joined{}), uintptr(cap(c.best))*16)
+		for _, id := range c.best {
+			text(id)
+		}
+	}
+	return bytes
+}
+
+// What a series may keep in memory once it has a baseline: an ordinary agent, and one that has the
+// most of everything.
+const (
+	mostResident  = 4096
+	worstResident = 4608
+)
+
+// The recorded agents, and one that has the most of everything, stay below their bounds.
+func TestStateIsSmallInMemory(t *testing.T) {
+	var worst State
+	greatest := 0
+	for _, x := range changing(2000, 0, nil, func(i int, t *schema.Trace) {
+		t.TraceID = fmt.Sprintf("0f8fad5b-d9cb-469f-a165-%012d", i)
+		t.Context.SessionID, t.Context.SessionEnd = fmt.Sprintf("7c9e6679-7425-40de-944b-%012d", i%40), false
+		t.Action.Name = fmt.Sprint("action-", i%60)
+		t.Escalation.Required = i%2 == 0
+		t.Decision.ValuesApplied = []string{"honesty", "speed", "principal_benefit", fmt.Sprint("value-", i%90)}
+		if i > 500 {
+			t.Action.Type, t.Context.Execution.Error, t.Context.Execution.CostCents = schema.ActionDeny, "failed", 9999
+			t.Decision.ValuesApplied = []string{"profit"}
+		}
+	}) {
+		x.Order = epoch
+		worst.Step(x, DefaultParams())
+		if worst.expected != nil {
+			greatest = max(greatest, resident(&worst))
+		}
+	}
+	t.Logf("the worst agent takes %d bytes, stored %d", greatest, stored(t, &worst))
+	if greatest > worstResident {
+		t.Errorf("the worst agent takes %d bytes, want at most %d", greatest, worstResident)
+	}
+	for _, r := range recordings(t) {
+		var s State
+		most := 0
+		for _, x := range r.samples {
+			s.Step(x, DefaultParams())
+			if s.expected != nil {
+				most = max(most, resident(&s))
+			}
+		}
+		t.Logf("%s takes %d bytes, stored %d", r.agent, most, stored(t, &s))
+		if most > mostResident {
+			t.Errorf("%s takes %d bytes, want at most %d", r.agent, most, mostResident)
+		}
+	}
+}
+
+func stored(t *testing.T, s *State) int {
+	t.Helper()
+	data, err := s.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(data)
+}
+
+// A binary state that is cut short, or changed, is refused or read, and never leads to a panic.
+func TestDamagedStates(t *testing.T) {
+	for _, n := range []int{50, 130, 230} { // learning, compared, with an open condition
+		var s State
+		samples := changing(n, 120, nil, func(_ int, t *schema.Trace) { t.Action.Type = schema.ActionDeny })
+		for _, x := range samples {
+			s.Step(x, DefaultParams())
+		}
+		data, err := s.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for end := range data {
+			if _, err := UnmarshalState(data[:end]); err == nil {
+				t.Fatalf("%d of %d bytes are accepted as a state", end, len(data))
+			}
+		}
+		if _, err := UnmarshalState(append(bytes.Clone(data), 0)); err == nil {
+			t.Error("a state with one more byte is accepted")
+		}
+		for at := range data {
+			changed := bytes.Clone(data)
+			changed[at] ^= 0x81
+			if read, err := UnmarshalState(changed); err == nil {
+				for _, x := range samples[n-3:] {
+					read.Step(x, DefaultParams())
+				}
+			}
+		}
+	}
+}
