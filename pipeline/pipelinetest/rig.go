@@ -194,7 +194,7 @@ func Await(t testing.TB, what string, holds func() bool) {
 	AwaitWithin(t, patience, what, holds)
 }
 
-// AwaitWithin polls until the condition holds, at most for the given time. A pause is four times as
+// AwaitWithin polls until the condition holds, at most for the given time. A pause is nine times as
 // long as the question before it, within bounds: tests that count all rows of a database would
 // otherwise take most of the CPU from what they wait for.
 func AwaitWithin(t testing.TB, patience time.Duration, what string, holds func() bool) {
@@ -204,7 +204,7 @@ func AwaitWithin(t testing.TB, patience time.Duration, what string, holds func()
 		if time.Since(began) > patience {
 			t.Fatalf("timed out waiting for: %s", what)
 		}
-		time.Sleep(min(max(20*time.Millisecond, 4*time.Since(asked)), time.Second))
+		time.Sleep(min(max(20*time.Millisecond, 9*time.Since(asked)), time.Second))
 	}
 }
 
