@@ -3,7 +3,7 @@
 # make quick  what to run before a commit: vet, lint, tests that need no server
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
-.PHONY: demo test quick lint alerts systemd s3 shards cost chaos upgrade simulate agree soak soak-seal inject agents bench fuzz mutation build man
+.PHONY: demo test quick lint alerts systemd s3 shards cost chaos corpus upgrade simulate agree soak soak-seal inject agents bench fuzz mutation build man
 
 GO ?= go
 
@@ -83,6 +83,12 @@ chaos:
 	mkdir -p $(dir $(TABLE))
 	$(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 8h -run 'TestChaos/$(FAULTS)' ./integration -v \
 	  -chaos -minutes $(MINUTES) -seed $(SEED) -kills $(KILLS) -table $(TABLE)
+
+# Puts every NTH session of the recorded corpus through all stages: while each process is killed once,
+# and for the queries of docs/QUERIES.md.
+NTH ?= 1
+corpus:
+	$(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 20m -p 1 -run 'Corpus' ./integration ./integration/queries -v -nth $(NTH)
 
 # Kills a plumbline up of the commit FROM under load, and goes on with its data.
 FROM ?= HEAD~1

@@ -36,7 +36,8 @@ func TestCommandsOfOperatorsDocumentsExist(t *testing.T) {
 	for _, path := range operatorsDocuments {
 		for _, line := range commandsOf(t, path) {
 			commands++
-			if _, err := parser.Parse(words(t, line)[1:]); err != nil {
+			args := words(t, line)[1:]
+			if _, err := newParser(args...).Parse(args); err != nil {
 				t.Errorf("%s: %s: %v", path, line, err)
 			}
 		}

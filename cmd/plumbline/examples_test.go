@@ -18,18 +18,16 @@ var publishers = []struct{ name, program, command string }{
 	{"curl", "curl", "sh examples/curl/publish.sh DIRECTORY"},
 	{"python", "python3", "PYTHONPATH=clients/python python3 examples/python/agent.py DIRECTORY"},
 	{"typescript", "node", "node examples/typescript/agent.js DIRECTORY"},
-	{"go", "go", "bin/examples-go DIRECTORY"},
-	{"nats", "go", "plumbline card put DIRECTORY/card.json && bin/examples-nats DIRECTORY"},
+	{"go", "go", "programs/go DIRECTORY"},
+	{"nats", "go", "plumbline card put DIRECTORY/card.json && programs/nats DIRECTORY"},
 }
 
 // publishExamples publishes the session with every program, as an agent of its own for each. The
 // stored traces and their verdicts are the same, except for ids and times.
 func (v *visitor) publishExamples(t *testing.T) {
-	for _, name := range []string{"go", "nats"} {
-		cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(v.dir, "bin", "examples-"+name), "../../examples/"+name)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("build examples/%s: %v\n%s", name, err, out)
-		}
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", filepath.Join(v.dir, "programs")+"/", "../../examples/go", "../../examples/nats")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the examples in Go: %v\n%s", err, out)
 	}
 	compiler := filepath.Join(clientstest.Dir(t, "typescript"), "node_modules", "typescript", "bin", "tsc")
 	if out, err := clientstest.Node(t, compiler, "-p", "../../examples/typescript").CombinedOutput(); err != nil {

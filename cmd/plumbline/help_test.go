@@ -21,7 +21,7 @@ func TestExamplesOfHelpAreCommandLines(t *testing.T) {
 				t.Errorf("%s: an example begins with %s", leaf.Path(), args[0])
 				continue
 			}
-			parsed, err := newParser().Parse(args[1:]) // a parser keeps what it has parsed
+			parsed, err := newParser(args[1:]...).Parse(args[1:])
 			if err != nil {
 				t.Errorf("%s: %v", line, err)
 			} else if parsed.Selected().Path() != leaf.Path() {

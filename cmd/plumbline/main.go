@@ -31,37 +31,45 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// commands declares the command line.
-type commands struct {
-	Up        upCommand         `cmd:"" help:"Run broker, database engine and all services on this machine."`
-	Demo      demoCommand       `cmd:"" help:"Run everything on a simulated fleet, and compare the findings with the planted faults."`
-	Send      sendCommand       `cmd:"" help:"Publish traces from files."`
-	Trace     traceCommands     `cmd:"" help:"Show traces, and convert recordings to traces."`
-	MCP       mcpCommand        `cmd:"" name:"mcp" help:"Record the tool calls of an MCP server: run between it and its client, over stdio or HTTP."`
-	Card      cardCommands      `cmd:"" help:"Register, show, list, revoke and lint alignment cards."`
-	AAP       aapCommands       `cmd:"" name:"aap" help:"Judge offline."`
-	Bundle    bundleCommands    `cmd:"" help:"Verify, seal and show bundles."`
-	DLQ       dlqCommands       `cmd:"" name:"dlq" help:"Show dead letters, publish them again, or mark them as handled."`
-	Drift     driftCommands     `cmd:"" help:"List alerts of drift, explain the drift of an agent, and pin baselines."`
-	Keys      keysCommands      `cmd:"" help:"Create, show and rotate signing keys."`
-	Token     tokenCommands     `cmd:"" help:"Make, list, revoke and rotate the tokens of publishers and readers."`
-	Coherence coherenceCommands `cmd:"" help:"Check whether agents can work together."`
-	Message   messageCommands   `cmd:"" help:"Sign and verify messages to agents."`
-	Micro     microCommands     `cmd:"" help:"Proofs of single scans (AIVS-Micro)."`
-	Ledger    ledgerCommands    `cmd:"" help:"Verify and show integrity ledgers."`
-	Log       logCommands       `cmd:"" help:"Verify transparency logs."`
-	Check     checkCommand      `cmd:"" help:"Check the settings of broker and database, and with --deep the stored data."`
-	Replay    replayCommand     `cmd:"" help:"Judge the traces of the stream again, or run drift again, and write missing results."`
-	SQL       sqlCommand        `cmd:"" name:"sql" help:"Query the pipeline's ClickHouse."`
-	Bench     benchCommand      `cmd:"" help:"Measure how many traces per second this machine processes, from publishing to queryable."`
-	Migrate   migrateCommand    `cmd:"" help:"Create or update the tables and views of a database, and with --nats-url the streams of a broker."`
-	NATSUsers natsConfigCommand `cmd:"" name:"nats-config" help:"Write the users of your own NATS server, with the rights of each agent and each service."`
-	Version   versionCommand    `cmd:"" help:"Print the version and exit."`
+// command is what a command line begins with.
+type command struct {
+	name, help string
+	declared   any // a pointer to a struct that kong reads, with the defaults that a tag cannot have
+}
 
-	Completion completionCommand `cmd:"" help:"Print the script with which bash, zsh or fish completes command lines."`
-	Man        manCommand        `cmd:"" help:"Write the manual pages, or print the first one."`
-
-	ShowVersion kong.VersionFlag `name:"version" help:"Print the version and exit."`
+// commands declares the command line, in the order of the help.
+func commands() []command {
+	return []command{
+		{"up", "Run broker, database engine and all services on this machine.", &upCommand{
+			Connections: admission.Default(), Thresholds: machine.PublishedThresholds(),
+			SealIdle: exporter.Default().Idle, Memory: engine.DefaultMemory >> 20, NATS: config.NATS{Replicas: 1}}},
+		{"demo", "Run everything on a simulated fleet, and compare the findings with the planted faults.", &demoCommand{}},
+		{"send", "Publish traces from files.", &sendCommand{}},
+		{"trace", "Show traces, and convert recordings to traces.", &traceCommands{}},
+		{"mcp", "Record the tool calls of an MCP server: run between it and its client, over stdio or HTTP.", &mcpCommand{}},
+		{"card", "Register, show, list, revoke and lint alignment cards.", &cardCommands{}},
+		{"aap", "Judge offline.", &aapCommands{}},
+		{"bundle", "Verify, seal and show bundles.", &bundleCommands{Report: bundleReportCommand{Full: report.DefaultFull}}},
+		{"dlq", "Show dead letters, publish them again, or mark them as handled.", &dlqCommands{}},
+		{"drift", "List alerts of drift, explain the drift of an agent, and pin baselines.", &driftCommands{}},
+		{"keys", "Create, show and rotate signing keys.", &keysCommands{}},
+		{"token", "Make, list, revoke and rotate the tokens of publishers and readers.", &tokenCommands{}},
+		{"coherence", "Check whether agents can work together.", &coherenceCommands{}},
+		{"message", "Sign and verify messages to agents.", &messageCommands{}},
+		{"micro", "Proofs of single scans (AIVS-Micro).", &microCommands{}},
+		{"ledger", "Verify and show integrity ledgers.", &ledgerCommands{}},
+		{"log", "Verify transparency logs.", &logCommands{}},
+		{"check", "Check the settings of broker and database, and with --deep the stored data.", &checkCommand{}},
+		{"replay", "Judge the traces of the stream again, or run drift again, and write missing results.", &replayCommand{
+			Verifier: verifier.DefaultRules(), Rules: drift.DefaultRules()}},
+		{"sql", "Query the pipeline's ClickHouse.", &sqlCommand{}},
+		{"bench", "Measure how many traces per second this machine processes, from publishing to queryable.", &benchCommand{}},
+		{"migrate", "Create or update the tables and views of a database, and with --nats-url the streams of a broker.", &migrateCommand{}},
+		{"nats-config", "Write the users of your own NATS server, with the rights of each agent and each service.", &natsConfigCommand{}},
+		{"version", "Print the version and exit.", &versionCommand{}},
+		{"completion", "Print the script with which bash, zsh or fish completes command lines.", &completionCommand{}},
+		{"man", "Write the manual pages, or print the first one.", &manCommand{}},
+	}
 }
 
 const description = `Plumbline is an evidence pipeline for fleets of AI agents. It shows what agents did; it never claims that they are safe.
@@ -115,7 +123,7 @@ func checkFlags(parser *kong.Kong, args []string) (good, faults []string, settin
 	}
 	flags := slices.Concat(node.AllFlags(false)...)
 	if node.Name == upName {
-		settings, faults = config.ReadFile(upName, stageKeys(), flags, rest, variablesOf(parser.Model.Node))
+		settings, faults = config.ReadFile(upName, stageKeys, flags, rest, func() []string { return variablesOf(newParser().Model.Node) })
 	}
 	good, wrong := config.CheckFlags(flags, rest)
 	return slices.Concat(args[:len(args)-len(rest)], good), append(faults, wrong...), settings
@@ -140,7 +148,7 @@ func main() {
 // execute runs the command line and returns the exit code. The first signal ends
 // the command's context, the second ends the process.
 func execute(args []string) int {
-	parser := newParser()
+	parser := newParser(args...)
 	good, faults, settings := checkFlags(parser, args)
 	command, err := parser.Parse(good)
 	if err != nil && len(faults) > 0 {
@@ -164,18 +172,25 @@ func execute(args []string) int {
 	return exitCode(err)
 }
 
-// newParser returns the parser of the command line.
-func newParser() *kong.Kong {
-	defaults := commands{
-		Up: upCommand{Connections: admission.Default(), Thresholds: machine.PublishedThresholds(),
-			SealIdle: exporter.Default().Idle, Memory: engine.DefaultMemory >> 20, NATS: config.NATS{Replicas: 1}},
-		Bundle: bundleCommands{Report: bundleReportCommand{Full: report.DefaultFull}},
-		Replay: replayCommand{Verifier: verifier.DefaultRules(), Rules: drift.DefaultRules()},
+// newParser returns the parser of a command line: of its command alone, as if there were no other, because to
+// describe all commands takes longer than most commands do. Without a command it has all.
+func newParser(args ...string) *kong.Kong {
+	chosen := commands()
+	if i := slices.IndexFunc(chosen, func(c command) bool { return len(args) > 0 && c.name == args[0] }); i >= 0 {
+		chosen = chosen[i : i+1]
 	}
-	parser, err := kong.New(&defaults, kong.Name("plumbline"), kong.Description(description),
-		kong.Vars{"version": versionLine()},
+	options := []kong.Option{
+		kong.Name("plumbline"), kong.Description(description), kong.Vars{"version": versionLine()},
 		config.Variables(), kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(readTime)),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	}
+	for _, c := range chosen {
+		options = append(options, kong.DynamicCommand(c.name, c.help, "", c.declared))
+	}
+	var own struct {
+		ShowVersion kong.VersionFlag `name:"version" help:"Print the version and exit."`
+	}
+	parser, err := kong.New(&own, options...)
 	if err != nil {
 		panic(err) // a fault in the declarations of commands, on every run
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -32,16 +33,49 @@ type suite struct{ tests *testing.M }
 
 func (s suite) Run() int { return enginetest.Run(s.tests.Run) }
 
-// The scripts in testdata specify the behavior of the command line.
+// The scripts in testdata specify the behavior of the command line. Each one that needs a machine starts its own.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join("testdata", "script"),
+	testscript.Run(t, scripts("script", setUp))
+}
+
+// These scripts share one machine, which requires tokens and checks messages: a start takes as much CPU time as
+// sixty commands. Each script has agents and records of its own. The machine prints no secret of a record.
+func TestScriptsOnOneMachine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a machine")
+	}
+	visitor := newVisitor(t)
+	for _, name := range []string{"tokens.jsonl", "policies.yaml"} {
+		text, err := os.ReadFile(filepath.Join("testdata", "machine", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		visitor.write(t, name, string(text))
+	}
+	t.Cleanup(func() { // after the one of up, so that everything is printed
+		if said := visitor.out.String() + visitor.errs.String(); strings.Contains(said, "hunter2") {
+			t.Errorf("plumbline up prints a secret:\n%s", said)
+		}
+	})
+	visitor.up(t, "--token-file tokens.jsonl --message-policies-file policies.yaml", "…")
+	testscript.Run(t, scripts("machine", func(env *testscript.Env) error {
+		env.Setenv("DATA", filepath.Join(visitor.dir, "plumbline-data"))
+		env.Setenv("TOKENS", filepath.Join(visitor.dir, "tokens.jsonl"))
+		env.Setenv("POLICIES", filepath.Join(visitor.dir, "policies.yaml"))
+		return setUp(env)
+	}))
+}
+
+// scripts returns how the scripts of a directory below testdata are run.
+func scripts(dir string, setUp func(*testscript.Env) error) testscript.Params {
+	return testscript.Params{
+		Dir:                 filepath.Join("testdata", dir),
 		Setup:               setUp,
 		RequireExplicitExec: true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"running": running, "await": await, "exits": exits, "terminate": terminate, "appendline": appendLine, "newest": newest, "queries": queries, "hides": hides, "nosecrets": noSecrets,
 		},
-	})
+	}
 }
 
 // setUp prepares a script's directory and environment.

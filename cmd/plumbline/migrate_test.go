@@ -30,9 +30,9 @@ func TestMigrateByVariable(t *testing.T) {
 
 // migrate creates the broker's streams if the services may not.
 func TestMigrateMakesStreams(t *testing.T) {
-	broker := brokertest.New(t)
+	broker, dsn := brokertest.New(t), enginetest.Database(t)
 	for range 2 {
-		if code := execute([]string{"migrate", "--clickhouse-dsn", enginetest.Database(t), "--nats-url", broker.URL()}); code != exitGood {
+		if code := execute([]string{"migrate", "--clickhouse-dsn", dsn, "--nats-url", broker.URL()}); code != exitGood {
 			t.Fatalf("exit code is %d", code)
 		}
 	}

@@ -33,7 +33,7 @@ func TestNewUser(t *testing.T) {
 	if len(all) < 10 {
 		t.Fatalf("%d steps", len(all))
 	}
-	visitor.up(t, all[0].output)
+	visitor.up(t, "", all[0].output)
 	if !t.Run("Quickstart", func(t *testing.T) {
 		for _, s := range all[1:] {
 			if s.file != "" {
@@ -71,7 +71,9 @@ func (v *visitor) followREADME(t *testing.T) {
 type visitor struct {
 	dir string
 	env []string
-	at  *machine.Endpoints // of its plumbline up
+
+	at        *machine.Endpoints // of its plumbline up
+	out, errs bytes.Buffer       // what that prints; complete when it has ended
 }
 
 func newVisitor(t *testing.T) *visitor {
@@ -108,22 +110,21 @@ func (v *visitor) write(t *testing.T, name, text string) {
 	}
 }
 
-// up starts plumbline up on a free port and stops it with the test.
-func (v *visitor) up(t *testing.T, want string) {
+// up starts plumbline up on a free port and stops it with the test. It must print what is wanted.
+func (v *visitor) up(t *testing.T, flags, want string) {
 	t.Helper()
-	var printed, errs bytes.Buffer
-	cmd := v.shell(t.Context(), "exec plumbline up --listen 127.0.0.1:0")
-	cmd.Stdout, cmd.Stderr = &printed, &errs
+	cmd := v.shell(t.Context(), "exec plumbline up --listen 127.0.0.1:0 "+flags)
+	cmd.Stdout, cmd.Stderr = &v.out, &v.errs
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { // the test's context has ended
 		if err := cmd.Wait(); err != nil && cmd.ProcessState.ExitCode() != exitGood {
-			t.Errorf("plumbline up: %v\n%s", err, &errs)
+			t.Errorf("plumbline up: %v\n%s", err, &v.errs)
 		}
-		if !agrees(printed.String(), want) {
-			t.Errorf("plumbline up prints\n%s\nwant\n%s", &printed, want)
+		if !agrees(v.out.String(), want) {
+			t.Errorf("plumbline up prints\n%s\nwant\n%s", &v.out, want)
 		}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), awaitFor)
@@ -136,7 +137,7 @@ func (v *visitor) up(t *testing.T, want string) {
 		return err == nil, nil
 	})
 	if err != nil {
-		t.Fatalf("plumbline up: %v\n%s", err, &errs)
+		t.Fatalf("plumbline up: %v\n%s", err, &v.errs)
 	}
 }
 

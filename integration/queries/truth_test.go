@@ -114,6 +114,19 @@ func (all *truth) unanswered() (ids []string) {
 	return ids
 }
 
+// recordedLoops are the sessions of the corpus that repeat an action (aap/session.TestCorpusLoops).
+var recordedLoops = []string{"4f2686af", "cae68900", "8ac8f10b", "c11efbca", "ac425abd", "5612fc39"}
+
+// loops returns how many of the sessions repeat an action.
+func (all *truth) loops() (n int64) {
+	for _, session := range all.sessions() {
+		if slices.Contains(recordedLoops, session.SessionID[:8]) {
+			n++
+		}
+	}
+	return n
+}
+
 // reportsAnswer reports whether a trace has the answer to an escalation, as its status or as the principal's
 // decision.
 func reportsAnswer(trace *schema.Trace) bool {

@@ -114,7 +114,7 @@ func (s *settings) isGroup(e entry) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(s.others[e.section], below)
+	return s.others != nil && slices.ContainsFunc(s.others()[e.section], below)
 }
 
 // find returns the setting of an entry: nil without an error if the entry is for another service.
@@ -138,7 +138,7 @@ func (s *settings) find(e entry) (*kong.Flag, error) {
 // findOfStage returns the setting of a program that runs the services itself: it has the service's name,
 // or the service's name comes before it (drift: {mode: …} is drift_mode).
 func (s *settings) findOfStage(e entry) (*kong.Flag, error) {
-	keys := s.others[e.section]
+	keys := s.others()[e.section]
 	where := e.section + ": " + e.key
 	if !slices.Contains(keys, e.key) {
 		near := nearestOf(keys, e.key)

@@ -18,7 +18,8 @@ func (s *settings) checkNames(environ []string) (faults []string) {
 		if !ours || s.byKey[strings.ToLower(key)] != nil {
 			continue
 		}
-		if near := s.nearest(strings.ToLower(key)); near != "" {
+		near := s.nearest(strings.ToLower(key))
+		if near != "" && (s.elsewhere == nil || !slices.Contains(s.elsewhere(), name)) {
 			faults = append(faults, fmt.Sprintf("environment: %s: unknown variable, did you mean %s%s?", name, envPrefix, strings.ToUpper(near)))
 		}
 	}

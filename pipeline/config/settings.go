@@ -21,9 +21,13 @@ const hidden = "********"
 
 // settings are a command's flags by YAML key, in order of declaration.
 type settings struct {
-	section string              // of the file that this command reads, in addition to its top
-	others  map[string][]string // keys of the services that this command runs itself, by section
-	origin  map[string]string   // where the file set a setting, by YAML key
+	section string            // of the file that this command reads, in addition to its top
+	origin  map[string]string // where the file set a setting, by YAML key
+
+	// Of a command that runs the services itself, otherwise nil. They are called when they are needed,
+	// because to describe all services takes longer than many commands.
+	others    func() map[string][]string // the keys of the services, by section
+	elsewhere func() []string            // the variables of the services and of other commands
 
 	all   []*kong.Flag // includes flags that are not settings, such as --help
 	order []*kong.Flag

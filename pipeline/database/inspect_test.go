@@ -58,6 +58,47 @@ func TestPreflightReportsEveryRightToRemove(t *testing.T) {
 	}
 }
 
+// A right on some tables is found on exactly these: the reader may not read the bytes of dead letters.
+func TestRightOnSomeTablesIsFound(t *testing.T) {
+	asService(t) // migrates the database of the reader
+	d := openDSN(t, enginetest.Engine(t).ReaderDSN())
+	on, err := d.grantedOn(t.Context(), "SELECT", Tables)
+	want := slices.DeleteFunc(slices.Clone(Tables), func(name string) bool { return name == "dead_letters" })
+	if err != nil || !slices.Equal(on, want) {
+		t.Errorf("the reader may read %q, want %q; error %v", on, want, err)
+	}
+	if on, err := d.grantedOn(t.Context(), "INSERT", Tables); err != nil || len(on) > 0 {
+		t.Errorf("the reader may insert into %q, error %v", on, err)
+	}
+}
+
+// The rights of a user are looked for one by one unless all of the grants are known to be harmless.
+func TestUsersWithOnlyReadsAndInserts(t *testing.T) {
+	e := enginetest.Engine(t)
+	for dsn, want := range map[string]bool{e.ServiceDSN(): true, e.ReaderDSN(): true, e.AdminDSN(): false} {
+		d := openDSN(t, dsn)
+		if only, err := d.onlyReadsAndInserts(t.Context()); err != nil || only != want {
+			t.Errorf("user %s: %v, want %v; error %v", one[string](t, d, "SELECT currentUser()"), only, want, err)
+		}
+	}
+	for grant, want := range map[string]bool{
+		"GRANT SELECT ON plumbline.* TO service":                                 true,
+		"GRANT SELECT(a, b), INSERT ON plumbline.traces TO service":              true,
+		"REVOKE SELECT(raw) ON plumbline.dead_letters FROM reader":               true,
+		"GRANT SELECT, ALTER DELETE ON plumbline.* TO service":                   false,
+		"GRANT SELECT ON plumbline.*, ALTER DELETE ON plumbline.* TO service":    false,
+		"GRANT INSERT, TRUNCATE ON plumbline.traces TO service":                  false,
+		"GRANT ALL ON *.* TO admin WITH GRANT OPTION":                            false,
+		"GRANT operators TO service":                                             false,
+		"GRANT SELECT ON plumbline.* TO service WITH GRANT OPTION":               false,
+		"GRANT SELECT ON plumbline.traces TO service, ALTER ON plumbline.traces": false,
+	} {
+		if got := readOrInsert.MatchString(grant); got != want {
+			t.Errorf("%s: %v, want %v", grant, got, want)
+		}
+	}
+}
+
 func TestPreflightReportsEveryWeakness(t *testing.T) {
 	if onShards {
 		t.Skip("TestPreflightOfACluster does the same to the parts of the tables")

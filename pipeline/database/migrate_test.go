@@ -63,7 +63,7 @@ func TestMigrateAsAService(t *testing.T) {
 
 func TestMigrateConcurrently(t *testing.T) {
 	dsn := enginetest.Database(t)
-	const processes = 4
+	const processes = 3
 	errs := make([]error, processes)
 	var wg sync.WaitGroup
 	for i := range processes {

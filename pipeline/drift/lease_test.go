@@ -24,7 +24,7 @@ func (s *scene) serve(cfg Config) (stop context.CancelFunc, ended chan error) {
 // A second drift stage is refused, with an error that names the first. The first is not
 // disturbed. When it has ended, the next one starts.
 func TestSecondDriftIsRefused(t *testing.T) {
-	s := newScene(t, fleet.Config{Seed: 7, Agents: 24, Traces: 1500})
+	s := newScene(t, fleet.Config{Seed: 3, Agents: 12, Traces: 600})
 	s.publish()
 	stop, first := s.serve(s.cfg)
 	pipelinetest.NamesThisProcess(t, Serve(t.Context(), &s.cfg, pipelinetest.Env(t, "drift")), stream.ErrLeaseHeld)

@@ -36,7 +36,7 @@ func newSite(t testing.TB) *site { return &site{Rig: pipelinetest.New(t), dir: t
 // judge runs a verifier until the test ends.
 func (s *site) judge(t testing.TB) *pipelinetest.Stage {
 	cfg := verifier.Default()
-	cfg.Common, cfg.ClickHouse = s.Common(), s.ClickHouse()
+	cfg.Common, cfg.ClickHouse, cfg.BatchAge = s.Common(), s.ClickHouse(), 20*time.Millisecond
 	env := pipelinetest.Env(t, "verifier")
 	return pipelinetest.Go(t, func(ctx context.Context) error { return verifier.Serve(ctx, &cfg, env) })
 }
@@ -253,7 +253,7 @@ func TestSessionsWithTheSamePrefixHaveTheirOwnFiles(t *testing.T) {
 	s := newSite(t)
 	s.Register(t, pipelinetest.Card("ac", "a"))
 	s.judge(t)
-	const sessions = 40
+	const sessions = 16
 	for n := range sessions {
 		s.Publish(t, endedSession(fmt.Sprintf("session-%d", n), 1)...)
 	}

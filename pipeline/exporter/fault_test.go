@@ -148,7 +148,7 @@ func TestSealingSurvivesEveryStep(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
 	judging := verifier.Default()
-	judging.Common, judging.ClickHouse = rig.Common(), rig.ClickHouse()
+	judging.Common, judging.ClickHouse, judging.BatchAge = rig.Common(), rig.ClickHouse(), 20*time.Millisecond
 	judge := pipelinetest.Env(t, "verifier")
 	pipelinetest.Go(t, func(ctx context.Context) error { return verifier.Serve(ctx, &judging, judge) })
 	n := 0

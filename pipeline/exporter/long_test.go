@@ -15,8 +15,8 @@ import (
 
 // Sizes of TestLongSession's session.
 var (
-	rows     = flag.Int("rows", 2000, "rows of the session")
-	partRows = flag.Int("part", 500, "most rows of a bundle")
+	rows     = flag.Int("rows", 1000, "rows of the session")
+	partRows = flag.Int("part", 250, "most rows of a bundle")
 	spacing  = flag.Duration("spacing", time.Second, "time from one row to the next")
 )
 

@@ -29,7 +29,7 @@ func site(t *testing.T) (*pipelinetest.Rig, *Config) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
 	judging := verifier.Default()
-	judging.Common, judging.ClickHouse = rig.Common(), rig.ClickHouse()
+	judging.Common, judging.ClickHouse, judging.BatchAge = rig.Common(), rig.ClickHouse(), 20*time.Millisecond
 	env := pipelinetest.Env(t, "verifier")
 	pipelinetest.Go(t, func(ctx context.Context) error { return verifier.Serve(ctx, &judging, env) })
 	cfg := Default()

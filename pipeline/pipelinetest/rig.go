@@ -194,17 +194,19 @@ func Await(t testing.TB, what string, holds func() bool) {
 	AwaitWithin(t, patience, what, holds)
 }
 
-// AwaitWithin polls until the condition holds, at most for the given time. A pause is four times as
-// long as the question before it, within bounds: tests that count all rows of a database would
-// otherwise take most of the CPU from what they wait for.
+// AwaitWithin polls until the condition holds, at most for the given time. A pause is nine times as
+// long as the question before it, and a twentieth of the time so far, within bounds: tests that count
+// all rows of a database would otherwise take most of the CPU from what they wait for, and a wait of ten
+// seconds would ask hundreds of times.
 func AwaitWithin(t testing.TB, patience time.Duration, what string, holds func() bool) {
 	t.Helper()
 	began := time.Now()
 	for asked := began; !holds(); asked = time.Now() {
-		if time.Since(began) > patience {
+		waited := time.Since(began)
+		if waited > patience {
 			t.Fatalf("timed out waiting for: %s", what)
 		}
-		time.Sleep(min(max(20*time.Millisecond, 4*time.Since(asked)), time.Second))
+		time.Sleep(min(max(20*time.Millisecond, 9*time.Since(asked), waited/20), time.Second))
 	}
 }
 

@@ -12,8 +12,7 @@ import (
 )
 
 // The replays that the remedies recommend repair the differences: afterwards nothing differs.
-func TestReplayRestoresWhatIsMissing(t *testing.T) {
-	s := filled(t)
+func (s *site) replayRestoresWhatIsMissing(t *testing.T) {
 	before, _ := s.compare(t)
 	for _, statement := range []string{
 		"ALTER TABLE traces DELETE WHERE trace_id IN ('x-3', 'y-1', 'open-1')",

@@ -16,8 +16,7 @@ import (
 
 // Rows that the cards' retention has removed are counted and are no difference. The same rows are
 // missing the day before they expire.
-func TestExpiredRowsAreNotMissing(t *testing.T) {
-	s := filled(t)
+func (s *site) expiredRowsAreNotMissing(t *testing.T) {
 	s.exec(t, "ALTER TABLE traces DELETE WHERE trace_id IN ('x-1', 'open-1')")
 	s.exec(t, "ALTER TABLE verdicts DELETE WHERE trace_id = 'y-2'")
 	s.now = time.Now().Add(89 * 24 * time.Hour) // the card says 90 days
@@ -31,8 +30,7 @@ func TestExpiredRowsAreNotMissing(t *testing.T) {
 
 // Rows whose messages the stream's limits have removed are compared with their own digests, and
 // with the bundles that contain them.
-func TestRowsWhoseMessagesAreRemoved(t *testing.T) {
-	s := filled(t)
+func (s *site) rowsWhoseMessagesAreRemoved(t *testing.T) {
 	s.now = time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC) // a day after the traces' own time
 	s.limit(t, stream.Traces, 1)
 	s.limit(t, stream.Receipts, 1)

@@ -170,7 +170,8 @@ var damages = []damage{
 		map[reconcile.Kind]string{reconcile.ProofMissing: `session "y"`}},
 }
 
-// Every change to the pipeline's data is reported, and nothing else is. Data that nobody has touched agrees.
+// Every change to the pipeline's data is reported, and nothing else is. Data that nobody has touched agrees. What
+// retention has removed is no damage. The replays that are recommended repair what is missing.
 func TestDamageIsReported(t *testing.T) {
 	s := filled(t)
 	t.Run("none", s.untouchedDataAgrees)
@@ -184,7 +185,11 @@ func TestDamageIsReported(t *testing.T) {
 	}
 	s.restore(t)
 	s.demand(t, nil)
-	t.Run("receipts that the verifier did not write", s.forgedReceiptsAreReported) // last: nothing restores a stream
+	t.Run("what is missing, and a replay", s.replayRestoresWhatIsMissing)
+	s.restore(t)
+	t.Run("rows that have expired", s.expiredRowsAreNotMissing)
+	s.restore(t)
+	t.Run("rows whose messages are removed", s.rowsWhoseMessagesAreRemoved) // last: nothing restores a stream
 }
 
 // Traces that drift does not ack are counted, and soon reported as a difference.
@@ -202,6 +207,8 @@ func TestStoppedDriftIsReported(t *testing.T) {
 	}
 	s.now = time.Now().Add(time.Hour)
 	s.demand(t, map[reconcile.Kind]string{reconcile.PointOverdue: "sequence 1: drift has acknowledged nothing of partition 12 beyond this sequence: 2 traces wait"})
+	s.now = time.Time{}
+	t.Run("receipts that the verifier did not write", s.forgedReceiptsAreReported) // on this site, because nothing restores a stream
 }
 
 func (s *site) forgedReceiptsAreReported(t *testing.T) {

@@ -197,6 +197,7 @@ func await(t *testing.T, s *Store, query string) {
 		if yes {
 			return
 		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 

@@ -83,40 +83,46 @@ func judging(t *testing.T, rig *pipelinetest.Rig, source Source, f *pipelinetest
 // Every external step fails once, before or after it took effect: nothing is lost, nothing is
 // duplicated, and everything is acked in the end.
 func TestJudgingSurvivesEveryStep(t *testing.T) {
+	rig := pipelinetest.New(t)
+	rig.Register(t, pipelinetest.Card("ac", "a"))
+	source := tracesOf(t, rig)
+	round := 0
 	for _, step := range []string{"insert", "dead letter", "receipts", "alerts"} {
 		for _, applied := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, applied=%v", step, applied), func(t *testing.T) { survive(t, &pipelinetest.Fault{Step: step, Applied: applied}) })
+			round++
+			t.Run(fmt.Sprintf("%s, applied=%v", step, applied), func(t *testing.T) {
+				survive(t, rig, source, round, &pipelinetest.Fault{Step: step, Applied: applied})
+			})
 		}
 	}
 }
 
-func survive(t *testing.T, f *pipelinetest.Fault) {
-	rig := pipelinetest.New(t)
-	rig.Register(t, pipelinetest.Card("ac", "a"))
-	source := tracesOf(t, rig)
-	const n = 20
-	for i := range n {
+// survive judges the traces of a round under a fault, and checks the results of all rounds so far.
+func survive(t *testing.T, rig *pipelinetest.Rig, source *stream.Consumer, round int, f *pipelinetest.Fault) {
+	const each = 20
+	for i := range each {
 		action := []string{"search", "pay"}[i%2] // every second one is forbidden
-		rig.Publish(t, pipelinetest.Trace(fmt.Sprintf("tr-%d", i), "a", "ac", "s", "2026-02-01T00:00:00Z", action))
+		rig.Publish(t, pipelinetest.Trace(fmt.Sprintf("tr-%d-%d", round, i), "a", "ac", "s", "2026-02-01T00:00:00Z", action))
 	}
-	rig.Publish(t, pipelinetest.Record("a", []byte("{}")))
+	rig.Publish(t, pipelinetest.Record("a", fmt.Appendf(nil, `{"n":%d}`, round)))
 	stage := pipelinetest.Go(t, judging(t, rig, source, f).run)
-	awaitAcked(t, source, n+1)
+	n := uint64(round * each)
+	awaitAcked(t, source, n+uint64(round))
 	stage.Stop(t)
 	if !f.Met() {
 		t.Fatal("the step with the fault was not reached")
 	}
 	counts, err := rig.Store.Counts(t.Context())
 	if err != nil || counts.Traces != n || counts.TraceRows != n || counts.Verdicts != n {
-		t.Errorf("counts %+v, error %v", counts, err)
+		t.Errorf("counts %+v, want %d; error %v", counts, n, err)
 	}
-	for name, want := range map[string]uint64{stream.Alerts: n / 2, stream.DeadLetters: 1} {
+	for name, want := range map[string]uint64{stream.Alerts: n / 2, stream.DeadLetters: uint64(round)} {
 		state, err := rig.Client.StreamState(t.Context(), name)
 		if err != nil || state.Messages != want {
 			t.Errorf("stream %s holds %d messages, want %d; error %v", name, state.Messages, want, err)
 		}
 	}
-	if got := receipted(t, rig); got != n {
+	if got := receipted(t, rig); got != int(n) {
 		t.Errorf("%d traces are receipted, want %d", got, n)
 	}
 }

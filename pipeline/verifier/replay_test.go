@@ -328,20 +328,34 @@ func brokenOff(t *testing.T, rig *pipelinetest.Rig, from uint64) ReplaySummary {
 func TestReplayWhileThePipelineWorks(t *testing.T) {
 	rig := judged(t)
 	rig.Exec(t, "ALTER TABLE traces DELETE WHERE stream_sequence <= 10")
-	const n = 3000
-	records := make([]stream.Record, n)
-	for i := range records {
-		records[i] = numbered(100 + i)
-	}
-	rig.Publish(t, records...)
 	stage := serve(t, rig)
-	pipelinetest.Await(t, "the verifier to ack everything", func() bool {
-		replayed(t, rig, replayOf(t, rig))
-		return atRest(t, rig)
-	})
+	const rounds, each = 10, 30
+	replay := func() ReplaySummary {
+		summary, err := replayOf(t, rig).run(t.Context(), rig.Store, rig.Client, each)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return summary
+	}
+	during := 0 // replays that began while the verifier had not acked everything
+	for round := range rounds {
+		records := make([]stream.Record, each)
+		for i := range records {
+			records[i] = numbered(100 + round*each + i)
+		}
+		rig.Publish(t, records...)
+		if replay().Through < uint64(judgedTraces+2+(round+1)*each) {
+			during++
+		}
+	}
+	if during == 0 {
+		t.Error("no replay ran while the verifier worked")
+	}
+	pipelinetest.Await(t, "the verifier to ack everything", func() bool { return atRest(t, rig) })
 	stage.Stop(t)
+	replay()
 	c, err := rig.Store.Counts(t.Context())
-	if err != nil || c.Traces != n+judgedTraces || c.TraceRows != c.Traces || c.Verdicts != c.Traces {
+	if err != nil || c.Traces != rounds*each+judgedTraces || c.TraceRows != c.Traces || c.Verdicts != c.Traces {
 		t.Errorf("counts %+v, error %v", c, err)
 	}
 }

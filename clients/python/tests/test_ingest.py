@@ -51,7 +51,7 @@ class Ingest(Case):
                 for i in range(20):
                     search("kettle é€😀", i / 7)
                     trace = session.record("compare", values=["honesty"], alternatives=["a", "b"], selected="b", confidence=0.5)
-                    time.sleep(0.002)
+                    time.sleep(0.01)
                 recorded.append({"session_id": session.session_id, "traces": session.next_number - 1, "last": trace})
         for recorder in recorders:
             self.assertTrue(recorder.close(60), self.errors)

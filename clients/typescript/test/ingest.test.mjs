@@ -37,7 +37,7 @@ test("nothing is lost or doubled while ingest is killed", { skip: !url && "PLUMB
     assert.ok(performance.now() - began < 300_000, `nobody made the file ${stop}`);
     const session = recorder.session();
     const search = session.tool({ values: ["honesty"], reasoning: "the user asked" }, async function search(query, price) {
-      await sleep(2);
+      await sleep(10);
       return { found: query, price };
     });
     let last;

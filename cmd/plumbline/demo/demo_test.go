@@ -137,10 +137,10 @@ func checkKeys(t *testing.T, r *Result) {
 }
 
 // Recorded sessions of all agents are played twice on one data directory. The broker
-// forgets message ids at once, as it does some minutes after a first run. In
-// integration/queries the whole corpus goes through the stages.
+// forgets message ids at once, as it does some minutes after a first run. make corpus puts
+// the whole corpus through the stages.
 func TestCorpusTwice(t *testing.T) {
-	corpus := pipelinetest.ReadCorpus(t).Part(t, 8)
+	corpus := pipelinetest.ReadCorpus(t).Part(t, 16)
 	traces := len(corpus.Records)
 	cfg := Config{Machine: machineConfig(t), From: filepath.Join(t.TempDir(), "traces.jsonl"), Cards: filepath.Join(corpus.Dir, "cards.jsonl")}
 	cfg.Machine.NATS = forgetful(t)
