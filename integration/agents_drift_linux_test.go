@@ -45,9 +45,11 @@ func TestDriftOfManyAgents(t *testing.T) {
 	s.drift = s.service("drift")
 	measured := func() float64 { return metricOf(t, s.drift, "plumbline_drift_points_total") }
 	pipelinetest.AwaitWithin(t, minutes, "drift to be ready", s.drift.ready)
-	t.Logf("drift ready after %s", time.Since(began).Round(time.Second/10))
+	t.Logf("drift has read the index of cards, and is ready, after %s", time.Since(began).Round(time.Second/10))
+	ready := time.Now()
 	pipelinetest.AwaitWithin(t, minutes, "the first trace measured", func() bool { return measured() > 0 })
-	t.Logf("the first trace measured %s after the start, with %d states and %d cards", time.Since(began).Round(time.Second/10), len(cards), len(cards))
+	t.Logf("the first trace measured %s after the start, %s after drift was ready, with %d states and %d cards",
+		time.Since(began).Round(time.Second/10), time.Since(ready).Round(time.Second/10), len(cards), len(cards))
 	s.resident("the first trace measured", s.drift)
 
 	began = time.Now()

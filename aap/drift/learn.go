@@ -14,7 +14,7 @@ const Idle = 30 * time.Minute
 
 // Bounds on what is kept while a baseline is learned. Sessions beyond the last place share it.
 const (
-	maxSessions = 64
+	maxSessions = MaxSessions
 	maxTexts    = 100 // of a kind, so that the sum of the sketches cannot overflow
 )
 

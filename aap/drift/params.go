@@ -31,7 +31,10 @@ const (
 // size of the state.
 const MaxSustained = 100
 
-// Bounds on the parameters of a baseline of sessions, for the same reason.
+// MaxSessions bounds the sessions of a baseline, for the same reason.
+const MaxSessions = 64
+
+// Bounds on the parameters of a baseline of sessions.
 const (
 	maxMostTraces     = 1000
 	maxStreakSessions = 8

@@ -16,11 +16,13 @@ const drawnPoints = 1000
 
 // sparkOf returns the sparkline of a series, with the threshold of its newest point.
 func sparkOf(r *store.DriftReport) *sparkline {
-	raised := alertedTraces(r)
+	opened := openings(r)
 	s := &sparkline{}
 	for _, p := range lastPoints(r) {
-		point := sparkPoint{
-			baseline: p.Status == string(aapdrift.StatusBaseline), drift: p.Status == string(aapdrift.StatusDrift), alert: raised[p.TraceID],
+		point := sparkPoint{baseline: p.Status == string(aapdrift.StatusBaseline), drift: p.Status == string(aapdrift.StatusDrift)}
+		if at := p.EventTime.UnixNano(); point.drift && opened[at] {
+			point.alert = true
+			delete(opened, at) // other traces may have the same time
 		}
 		if p.Similarity != nil {
 			point.similarity, point.measured = *p.Similarity, true
@@ -35,15 +37,13 @@ func lastPoints(r *store.DriftReport) []store.DriftPoint {
 	return r.Points[max(0, len(r.Points)-drawnPoints):]
 }
 
-// alertedTraces returns the traces that raised an alert: the last trace that an alert names.
-func alertedTraces(r *store.DriftReport) map[string]bool {
-	raised := map[string]bool{}
+// openings returns the times at which alerts opened.
+func openings(r *store.DriftReport) map[int64]bool {
+	opened := map[int64]bool{}
 	for i := range r.Alerts {
-		if ids := r.Alerts[i].TraceIDs; len(ids) > 0 {
-			raised[ids[len(ids)-1]] = true
-		}
+		opened[r.Alerts[i].OpenedAt.UnixNano()] = true
 	}
-	return raised
+	return opened
 }
 
 // writeDrawing writes a heading and the lines of a sparkline. It writes nothing without lines.

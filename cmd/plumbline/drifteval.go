@@ -20,7 +20,8 @@ import (
 type driftEvalCommand struct {
 	Paths     []string `arg:"" name:"path" help:"Files of recorded traces, one JSON object a line, gzipped or not; or directories with files traces*.jsonl and cards*.jsonl."`
 	Cards     []string `placeholder:"FILE" help:"Files with the agents' cards (JSON objects, gzipped or not), beside those of the directories."`
-	Rule      string   `enum:"published" default:"published" help:"The detector: published is the rule of AAP section 8.2 (${enum})."`
+	Rule      string   `enum:"published,default,both" default:"both" help:"The detector: published is the rule of AAP section 8.2, default that of the service (${enum})."`
+	Ends      string   `enum:"last,marked" default:"last" help:"Where a session ends: last takes its last trace as an end mark, marked only traces that have one (${enum})."`
 	Orders    int      `default:"40" help:"Number of permuted orders beside the recorded one: whole sessions exchange their starting times."`
 	Split     string   `enum:"tune,aside,all" default:"all" help:"The half of the agents to try, by the SHA-256 of their names (${enum})."`
 	MinTraces int      `default:"250" help:"Leave out agents with fewer traces."`
@@ -55,7 +56,7 @@ func (c *driftEvalCommand) Run(ctx context.Context, con *console) error {
 	}
 	watch, mu, done := newProgress(con.errs, "orders tried"), sync.Mutex{}, 0
 	options := trial.Options{
-		Rules: c.rules(), Changes: inject.Library(), Orders: c.Orders, Seed: c.Seed, Split: trial.Half(c.Split), LeastTraces: c.MinTraces,
+		Rules: c.rules(), Changes: inject.Library(), Orders: c.Orders, Seed: c.Seed, Split: trial.Half(c.Split), LeastTraces: c.MinTraces, MarkEnds: c.Ends == "last",
 		Progress: func() {
 			mu.Lock()
 			defer mu.Unlock()
@@ -89,7 +90,15 @@ func (c *driftEvalCommand) Run(ctx context.Context, con *console) error {
 }
 
 // rules returns the detectors to try.
-func (c *driftEvalCommand) rules() []trial.Rule { return []trial.Rule{trial.Published()} }
+func (c *driftEvalCommand) rules() (rules []trial.Rule) {
+	if c.Rule != "default" {
+		rules = append(rules, trial.Published())
+	}
+	if c.Rule != "published" {
+		rules = append(rules, trial.Default())
+	}
+	return rules
+}
 
 // judgesAny returns an error that lists why each recording is left out, if all are.
 func (c *driftEvalCommand) judgesAny(report *trial.Report) error {
@@ -212,7 +221,12 @@ func eachRecorded(ctx context.Context, file string, stdin io.Reader, f func(numb
 // writeTrial prints the report as tables.
 func writeTrial(w io.Writer, r *trial.Report) error {
 	found := fmt.Sprintf("Changes found, in the recorded and in %d permuted orders: found/tried (median delay in traces)", r.Orders)
-	return errors.Join(
+	ends := "Sessions end where a trace says so, or when they are idle for 30 minutes."
+	if r.Marked {
+		ends = "The last trace of each session counts as its end mark."
+	}
+	_, err := fmt.Fprintf(w, "%s\n\n", ends)
+	return errors.Join(err,
 		section(w, "Recordings: false alarms in the recorded order, and per 10,000 traces in permuted ones", recordedRows(r)),
 		section(w, "False alarms: no trace is changed", alarmRows(r)),
 		section(w, found, foundRows(r)))
@@ -227,12 +241,14 @@ func recordedRows(r *trial.Report) [][]any {
 	for _, s := range r.Series {
 		row := []any{s.AgentID, string(s.Half), s.Traces, s.Sessions}
 		for _, a := range s.Alarms {
-			cell := "left out: " + s.LeftOut
-			if s.LeftOut == "" {
-				cell = fmt.Sprintf("%d, %s", a.Natural.Alarms, rateText(a.Permuted))
+			cell := fmt.Sprintf("%d, %s", a.Natural.Alarms, rateText(a.Permuted))
+			switch {
+			case s.LeftOut != "":
+				cell = "left out: " + s.LeftOut
+			case a.Natural.Traces == 0: // all belong to the baseline
+				cell = "judges none"
 			}
-			row = append(row, cell)
-			if s.LeftOut != "" {
+			if row = append(row, cell); s.LeftOut != "" {
 				break
 			}
 		}
@@ -263,24 +279,25 @@ func rateText(r trial.Rate) string {
 
 // foundRows returns a row for each change, with a column for each half and rule.
 func foundRows(r *trial.Report) [][]any {
+	columns := slices.DeleteFunc(slices.Clone(r.Results), func(result trial.Result) bool { // the sum of two halves
+		return result.Half == trial.All
+	})
 	head := []any{"change", "family"}
-	for i := range r.Results {
-		head = append(head, fmt.Sprintf("%s, %s", r.Results[i].Half, r.Results[i].Rule))
-	}
-	rows := [][]any{head}
-	for c := range r.Results[0].Changes {
-		row := []any{r.Results[0].Changes[c].Name, string(r.Results[0].Changes[c].Family)}
-		for i := range r.Results {
-			row = append(row, foundText(&r.Results[i].Changes[c].Found))
-		}
-		rows = append(rows, row)
-	}
 	all := []any{"all but text, confidence, agent", ""}
 	wide := []any{"… that alter 5 % of the traces, and 10", ""}
-	for i := range r.Results {
-		required := &r.Results[i].Required
+	for i := range columns {
+		head = append(head, fmt.Sprintf("%s, %s", columns[i].Half, columns[i].Rule))
+		required := &columns[i].Required
 		all = append(all, shareText(required.All)+delayText(required))
 		wide = append(wide, shareText(required.Wide))
+	}
+	rows := [][]any{head}
+	for c := range columns[0].Changes {
+		row := []any{columns[0].Changes[c].Name, string(columns[0].Changes[c].Family)}
+		for i := range columns {
+			row = append(row, foundText(&columns[i].Changes[c].Found))
+		}
+		rows = append(rows, row)
 	}
 	return append(rows, all, wide)
 }

@@ -213,6 +213,11 @@ func seriesOf(r *store.DriftReport, state *aapdrift.State, points int) seriesVie
 		name := baselineName{b.BaselineID, b.Mode, b.FormedAt}
 		if v.Baseline != nil && b.BaselineID == v.Baseline.ID {
 			v.Baseline.baselineName, v.Baseline.TraceIDs = name, b.TraceIDs
+			if len(v.Baseline.Features) == 0 { // the state of a baseline of sessions has no names
+				for at, feature := range b.Features {
+					v.Baseline.Features = append(v.Baseline.Features, featureView{feature, b.Weights[at]})
+				}
+			}
 			continue
 		}
 		v.Earlier = append(v.Earlier, name)

@@ -21,6 +21,7 @@ type driftPinCommand struct {
 	Agent       string   `arg:"" help:"The agent_id."`
 	From        string   `placeholder:"TRACE_ID" help:"Pin this trace and those that follow it in time under the same card."`
 	Count       int      `default:"10" help:"Number of traces that --from takes, 1 to 100."`
+	Sessions    int      `placeholder:"N" help:"Pin the first N whole sessions under the card that begin with the trace of --from or later; without --from, the agent's first. Ten are a good baseline."`
 	Traces      []string `placeholder:"TRACE_ID,…" help:"Pin exactly these traces, all under one card."`
 	Card        string   `placeholder:"CARD_ID" help:"Only the traces under this card."`
 	Pins        string   `type:"path" placeholder:"FILE" help:"File to write. Default: drift-pins.json in the data directory."`
@@ -30,6 +31,7 @@ type driftPinCommand struct {
 // Help returns the examples.
 func (*driftPinCommand) Help() string {
 	return examples(
+		"plumbline drift pin did:web:buyer.example --from tr-1018-5 --sessions 10",
 		"plumbline drift pin did:web:buyer.example --from tr-1018-5",
 		"plumbline drift pin did:web:buyer.example --traces tr-1018-5,tr-1018-6,tr-1018-7",
 	)
@@ -48,8 +50,12 @@ type pinned struct {
 // drift service reads at its start.
 func (c *driftPinCommand) Run(ctx context.Context, con *console) error {
 	switch {
-	case (c.From == "") == (len(c.Traces) == 0):
-		return usagef("name the traces with --from TRACE_ID or with --traces, not with both")
+	case c.Sessions < 0 || c.Sessions > aapdrift.MaxSessions:
+		return usagef("--sessions %d: want 1 to %d", c.Sessions, aapdrift.MaxSessions)
+	case c.Sessions > 0 && len(c.Traces) > 0:
+		return usagef("name the traces with --sessions or with --traces, not with both")
+	case c.Sessions == 0 && (c.From == "") == (len(c.Traces) == 0):
+		return usagef("name the traces with --from TRACE_ID, --sessions or --traces, not with --from and --traces")
 	case c.Count < 1 || c.Count > aapdrift.MaxSustained:
 		return usagef("--count %d: want 1 to %d", c.Count, aapdrift.MaxSustained)
 	case len(c.Traces) > aapdrift.MaxSustained:
@@ -71,20 +77,41 @@ func (c *driftPinCommand) samples(ctx context.Context, s *store.Store) ([]aapdri
 		return nil, err
 	}
 	var chosen []aapdrift.Sample
+	sessions := map[string]bool{} // of mode --sessions: whether the session is chosen
 	for stored, err := range s.AgentTraces(ctx, c.Agent, c.Card) {
 		if err != nil {
 			return nil, err
 		}
-		if !c.wants(stored, chosen) {
+		if c.Sessions == 0 && !c.wants(stored, chosen) {
 			continue
 		}
 		sample, err := sampleOf(stored, facts)
 		if err != nil {
 			return nil, err
 		}
-		chosen = append(chosen, sample)
+		if c.Sessions == 0 || c.wantsSession(&sample, sessions, chosen) {
+			chosen = append(chosen, sample)
+		}
 	}
 	return chosen, c.check(chosen)
+}
+
+// wantsSession reports whether a trace belongs to one of the wanted sessions: they begin, in order of
+// time, with the trace of --from or after it, under its card. sessions has what was decided before.
+func (c *driftPinCommand) wantsSession(x *aapdrift.Sample, sessions map[string]bool, chosen []aapdrift.Sample) bool {
+	if wanted, seen := sessions[x.Session]; seen {
+		return wanted && x.CardID == chosen[0].CardID
+	}
+	begun := c.From == "" || len(chosen) > 0 || x.TraceID == c.From
+	same := len(chosen) == 0 || x.CardID == chosen[0].CardID
+	count := 0
+	for _, wanted := range sessions {
+		if wanted {
+			count++
+		}
+	}
+	sessions[x.Session] = begun && same && count < c.Sessions
+	return sessions[x.Session]
 }
 
 // wants reports whether a trace is one of the named ones, given the traces before it.
@@ -112,9 +139,25 @@ func (c *driftPinCommand) check(chosen []aapdrift.Sample) error {
 			return fmt.Errorf("%w: agent %q has no trace %q%s (of tenant %s)", errNothing, c.Agent, id, underCard(c.Card), c.Tenant)
 		}
 	}
+	if c.Sessions > 0 {
+		return c.checkSessions(chosen)
+	}
 	if c.From != "" && len(chosen) < c.Count {
 		return fmt.Errorf("%w: from %q on there are %d traces under card %s, not %d: give --count %d, or begin earlier",
 			errNothing, c.From, len(chosen), chosen[0].CardID, c.Count, len(chosen))
+	}
+	return nil
+}
+
+// checkSessions returns an error if there are fewer sessions than wanted.
+func (c *driftPinCommand) checkSessions(chosen []aapdrift.Sample) error {
+	sessions := map[string]bool{}
+	for i := range chosen {
+		sessions[chosen[i].Session] = true
+	}
+	if len(sessions) < c.Sessions {
+		return fmt.Errorf("%w: agent %q has %d sessions%s that begin there, not %d: give --sessions %d, or begin earlier",
+			errNothing, c.Agent, len(sessions), underCard(c.Card), c.Sessions, len(sessions))
 	}
 	return nil
 }

@@ -37,16 +37,18 @@ type measured struct {
 
 // checkDrift: points and alerts equal those of a replay, which processes each
 // (agent, card)'s history sequentially: by time, where a trace's time is at most its
-// arrival, then by stream sequence. Traces that were not used had to be left out. The same
-// history gives the loops of running sessions.
+// arrival, then by stream sequence, with the requested ends of sessions at their places. Traces
+// that were not used had to be left out. The same history gives the loops of running sessions.
 func (k *checker) checkDrift() {
 	points, loops := k.points(), map[string]bool{}
+	requested := k.requestedEnds()
 	var acts session.Acts
 	replayed := map[string]*schema.DriftAlert{} // events by the id of their message
 	for series, history := range k.histories(points) {
 		facts := k.facts(series.cardID)
 		state, running := new(drift.State), new(session.Loops)
-		for _, row := range history {
+		ends := endsWithin(history, requested[series.agentID])
+		for i, row := range history {
 			trace, err := schema.Admit(row.AgentID, row.Raw)
 			if err != nil {
 				k.Errorf("drift: trace %s is stored and not valid: %v", row.TraceID, err)
@@ -61,6 +63,9 @@ func (k *checker) checkDrift() {
 			if step.Alert != nil {
 				replayed[wire.DriftAlertID(step.Alert)] = step.Alert
 			}
+			for _, sessionID := range ends[i] {
+				state.End(sessionID)
+			}
 		}
 	}
 	k.seen.Points = len(points)
@@ -68,6 +73,39 @@ func (k *checker) checkDrift() {
 	k.compareAlerts(replayed)
 	k.compareAlertMessages(replayed)
 	k.compareLoops(loops)
+}
+
+// requestedEnd is a request to end a session, and its place in stream TRACES.
+type requestedEnd struct {
+	sessionID string
+	sequence  uint64
+}
+
+// requestedEnds returns the requests about each agent's sessions, in the order of the stream.
+func (k *checker) requestedEnds() map[string][]requestedEnd {
+	of := map[string][]requestedEnd{}
+	for i := range k.messages {
+		m := &k.messages[i]
+		if end, requested := wire.EndOf(m.Agent, m.Data); requested {
+			of[m.Agent] = append(of[m.Agent], requestedEnd{end.SessionID, m.Sequence})
+		}
+	}
+	return of
+}
+
+// endsWithin returns the sessions that end after each trace of a history, by the trace's index: a
+// request takes its place after the newest trace that was published before it.
+func endsWithin(history []*store.StoredTrace, requested []requestedEnd) map[int][]string {
+	ends := map[int][]string{}
+	for _, end := range requested {
+		for i := len(history) - 1; i >= 0; i-- {
+			if history[i].Sequence < end.sequence {
+				ends[i] = append(ends[i], end.sessionID)
+				break
+			}
+		}
+	}
+	return ends
 }
 
 // compareLoops: stream ALERTS contains exactly the loops of the replay.

@@ -50,7 +50,7 @@ func Default() Config {
 		BatchRows:  10_000,
 		BatchAge:   250 * time.Millisecond,
 
-		ResidentSeries: 250_000,
+		ResidentSeries: 200_000,
 	}
 }
 

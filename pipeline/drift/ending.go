@@ -1,7 +1,5 @@
 package drift
 
-import aapdrift "github.com/plumbline/plumbline/aap/drift"
-
 // A request to end a session names an agent and a session, and no card. It is queued with the
 // traces of each series that the agent has, and is applied after the newest trace that the series
 // had when the request arrived. Its message is finished when it is applied to all of them.
@@ -37,7 +35,7 @@ func (f *fold) receiveEnd(e *entry, first bool) {
 // end applies a request to one of its series.
 func (f *fold) end(e *entry) {
 	c := e.series
-	endSession(&c.state, e.session)
+	c.state.End(e.session)
 	f.list(c, e.message.Sequence)
 	if e.ending.left--; e.ending.left == 0 {
 		f.out.finished = append(f.out.finished, e.message)
@@ -52,7 +50,3 @@ func (f *fold) list(c *series, sequence uint64) {
 		f.changed = append(f.changed, c)
 	}
 }
-
-// endSession marks a session as complete in the state of a series. No mode of the present engine
-// learns from sessions, so there is nothing to mark yet.
-func endSession(*aapdrift.State, string) {}

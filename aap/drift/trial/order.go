@@ -45,17 +45,19 @@ func Halves(recordings []inject.Recording) map[string]Half {
 	return halves
 }
 
-// placed is a trace in an order: its place in the recording, and the time at which it comes.
+// placed is a trace in an order: its place in the recording, the time at which it comes, and whether it
+// ends its session although it does not say so.
 type placed struct {
 	row int
 	at  time.Time
+	end bool
 }
 
 // natural returns the order of the traces' own times. Traces of equal time stay in the given order.
 func natural(traces []*schema.Trace) []placed {
 	order := make([]placed, len(traces))
 	for i, t := range traces {
-		order[i] = placed{i, t.Timestamp}
+		order[i] = placed{row: i, at: t.Timestamp}
 	}
 	sortPlaced(order)
 	return order
@@ -90,4 +92,14 @@ func permuted(traces []*schema.Trace, seed uint64, number int) []placed {
 
 func sortPlaced(order []placed) {
 	slices.SortStableFunc(order, func(a, b placed) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.row, b.row)) })
+}
+
+// markEnds marks the last trace of each session.
+func markEnds(traces []*schema.Trace, order []placed) {
+	ended := map[string]bool{}
+	for i := len(order) - 1; i >= 0; i-- {
+		id := schema.SessionID(traces[order[i].row])
+		order[i].end = !ended[id]
+		ended[id] = true
+	}
 }

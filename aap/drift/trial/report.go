@@ -14,6 +14,7 @@ import (
 type Report struct {
 	Orders  int      `json:"permuted_orders"`
 	Seed    uint64   `json:"seed"`
+	Marked  bool     `json:"ends_marked"` // the last trace of each session counted as its end mark
 	Series  []Series `json:"series"`
 	Results []Result `json:"results"` // for each rule, for each half, and for both halves if both are tried
 }
@@ -34,6 +35,8 @@ type Alarm struct {
 	Rule     string `json:"rule"`
 	Natural  Rate   `json:"natural"`
 	Permuted Rate   `json:"permuted"`
+
+	RaisedBy map[string]int `json:"raised_by"` // alarms by the measure that raised them; by direction where an alert names no measure
 }
 
 // Rate counts alarms in judged traces of recordings that did not change.
@@ -85,7 +88,7 @@ func (s Share) Percent() float64 { return 100 * float64(s.Found) / float64(max(1
 
 // newReport lists the recordings, and says which are left out.
 func newReport(recordings []inject.Recording, halves map[string]Half, o Options) *Report {
-	r := &Report{Orders: o.Orders, Seed: o.Seed, Results: []Result{}}
+	r := &Report{Orders: o.Orders, Seed: o.Seed, Marked: o.MarkEnds, Results: []Result{}}
 	for i := range recordings {
 		first, sessions := recordings[i].Traces[0], map[string]bool{}
 		for _, t := range recordings[i].Traces {
@@ -116,7 +119,7 @@ func newReport(recordings []inject.Recording, halves map[string]Half, o Options)
 	}
 	for i := range r.Series {
 		for _, rule := range o.Rules {
-			r.Series[i].Alarms = append(r.Series[i].Alarms, Alarm{Rule: rule.Name})
+			r.Series[i].Alarms = append(r.Series[i].Alarms, Alarm{Rule: rule.Name, RaisedBy: map[string]int{}})
 		}
 	}
 	return r
@@ -127,7 +130,10 @@ func (r *Report) sum(outcomes [][]outcome) {
 	for i := range outcomes {
 		s := &r.Series[i]
 		for _, o := range outcomes[i] {
-			rate := Rate{o.alarms, o.judged}
+			rate := Rate{len(o.opened), o.judged}
+			for _, by := range o.opened {
+				s.Alarms[o.rule].RaisedBy[by]++
+			}
 			if o.order == 0 {
 				s.Alarms[o.rule].Natural.add(rate)
 			} else {

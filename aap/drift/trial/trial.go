@@ -23,12 +23,10 @@ type Rule struct {
 // Published returns the rule of AAP section 8.2 with the constants of section 8.3, as the published
 // SDKs have them: the first ten traces are the baseline, and the third trace in a row below 0.30 raises
 // an alert.
-func Published() Rule {
-	return Rule{"published", drift.Params{
-		SimilarityThreshold: drift.DefaultSimilarityThreshold, Sustained: drift.DefaultSustained, Window: drift.DefaultWindow,
-		Mode: drift.ModeFirst, Profile: drift.ProfileSpec,
-	}}
-}
+func Published() Rule { return Rule{"published", drift.PublishedParams()} }
+
+// Default returns the default of the stream.
+func Default() Rule { return Rule{"default", drift.DefaultParams()} }
 
 // Options say what is tried.
 type Options struct {
@@ -38,6 +36,7 @@ type Options struct {
 	Seed        uint64 // of the permutations and of the choice of altered traces
 	Split       Half   // the agents that are tried
 	LeastTraces int    // a series with fewer is left out
+	MarkEnds    bool   // the last trace of each session ends it, as if the agent had marked it
 
 	Progress func() // called after each order of a series, by several goroutines; nil for none
 }
@@ -97,8 +96,8 @@ type series struct {
 type outcome struct {
 	order  int // 0 is the natural one
 	rule   int
-	judged int // traces
-	alarms int // of the unchanged recording
+	judged int      // traces
+	opened []string // what each alarm of the unchanged recording was raised by
 	tries  []try
 }
 
@@ -137,6 +136,9 @@ func (s *series) run(ctx context.Context) (all []outcome, err error) {
 		order := natural(s.traces)
 		if number > 0 {
 			order = permuted(s.traces, s.Seed, number)
+		}
+		if s.MarkEnds {
+			markEnds(s.traces, order)
 		}
 		outcomes, err := s.inOrder(order, plain, changed, prepared)
 		if err != nil {
@@ -211,7 +213,7 @@ func (s *series) inOrder(order []placed, plain []drift.Sample, changed []*altere
 		return nil, err
 	}
 	for r := range s.Rules {
-		outcomes[r] = outcome{rule: r, judged: len(order) - twins[r].start, alarms: len(twins[r].alarms)}
+		outcomes[r] = outcome{rule: r, judged: len(order) - twins[r].start, opened: twins[r].opened}
 	}
 	for i, a := range changed {
 		if a == nil {
@@ -257,10 +259,11 @@ func (a *altered) after(order []placed, place int) (samples []drift.Sample, n in
 	return samples, n, nil
 }
 
-// moved returns a sample at its time in an order.
+// moved returns a sample at its place in an order.
 func moved(x *drift.Sample, p placed) drift.Sample {
 	y := *x
-	y.EventTime = p.at
+	y.EventTime, y.Order = p.at, p.at
+	y.SessionEnd = y.SessionEnd || p.end
 	return y
 }
 
@@ -268,7 +271,40 @@ func moved(x *drift.Sample, p placed) drift.Sample {
 type twin struct {
 	start  int          // the first trace that is judged; the number of traces where none is
 	alarms map[int]bool // the traces, by their place in the order, that raise an alarm
+	opened []string     // what opened each condition: the first measure, or the direction
 	before []byte       // the encoded state before the place of the change
+	open   follower     // at that place
+}
+
+// follower tells the alarms among the events about a condition: it opens, or a measure joins it. Closing and
+// counts are no alarms.
+type follower struct{ measures int }
+
+func (f *follower) alarm(a *schema.DriftAlert) bool {
+	if a == nil {
+		return false
+	}
+	before := f.measures
+	f.measures = len(a.Measures)
+	switch a.State {
+	case schema.AlertUpdated:
+		return f.measures > before
+	case schema.AlertClosed:
+		f.measures = 0
+		return false
+	}
+	return true
+}
+
+// opening returns what opened a condition, or "" for another event.
+func opening(a *schema.DriftAlert) string {
+	switch {
+	case a == nil || a.State == schema.AlertUpdated || a.State == schema.AlertClosed:
+		return ""
+	case len(a.Measures) > 0:
+		return a.Measures[0]
+	}
+	return string(a.Analysis.DriftDirection)
 }
 
 // twins runs the unchanged recording under every rule. place is where a change begins: at half of the
@@ -278,13 +314,17 @@ func (s *series) twins(order []placed, samples []drift.Sample) (all []twin, plac
 	for r := range s.Rules {
 		t := twin{start: len(order), alarms: map[int]bool{}}
 		var state drift.State
+		var open follower
 		for i, p := range order {
 			out := state.Step(moved(&samples[p.row], p), s.Rules[r].Params)
 			if out.Status != drift.StatusBaseline {
 				t.start = min(t.start, i)
 			}
-			if out.Alert != nil && out.Alert.State == schema.AlertOpened {
+			if open.alarm(out.Alert) {
 				t.alarms[i] = true
+			}
+			if by := opening(out.Alert); by != "" {
+				t.opened = append(t.opened, by)
 			}
 		}
 		last = max(last, t.start)
@@ -294,7 +334,7 @@ func (s *series) twins(order []placed, samples []drift.Sample) (all []twin, plac
 	for r := range all {
 		var state drift.State
 		for _, p := range order[:place] {
-			state.Step(moved(&samples[p.row], p), s.Rules[r].Params)
+			all[r].open.alarm(state.Step(moved(&samples[p.row], p), s.Rules[r].Params).Alert)
 		}
 		if all[r].before, err = state.Marshal(); err != nil {
 			return nil, 0, err
@@ -310,8 +350,9 @@ func (t *twin) finds(samples []drift.Sample, p drift.Params, place int) (delay i
 	if err != nil {
 		return 0, err
 	}
+	open := t.open
 	for i, x := range samples {
-		if out := state.Step(x, p); out.Alert != nil && out.Alert.State == schema.AlertOpened && !t.alarms[place+i] {
+		if out := state.Step(x, p); open.alarm(out.Alert) && !t.alarms[place+i] {
 			return i, nil
 		}
 	}
