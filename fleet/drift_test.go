@@ -8,74 +8,48 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// below and above bound the similarity of drifted and of other traces to the baseline. The
-// threshold of 0.30 is between them, with distance to both.
-const (
-	below = 0.27
-	above = 0.40
-)
-
 // series is the series of one agent under one card, as the drift stage sees it.
 type series struct {
 	facts  drift.CardFacts
 	traces []*schema.Trace
 }
 
+// Each change is one alert: it opens during the change, in the right category, and closes where the agent
+// recovers. Nothing else raises one.
 func TestDriftIsExactlyAsPlanted(t *testing.T) {
 	for _, f := range judged() {
-		want := map[PlantedDrift]bool{}
-		for _, d := range f.Planted().Drift {
-			want[d] = true
-		}
-		if f.cfg.Traces == DefaultTraces && len(want) < 12 {
-			t.Errorf("%+v: only %d planted streaks", f.cfg, len(want))
-		}
-		slid := slidTraces(f)
+		var alerts []*schema.DriftAlert
 		for _, c := range seriesOf(t, f) {
-			for _, alert := range walk(t, c, slid) {
-				if !want[alert] {
-					t.Errorf("%+v: an alert that was not planted, or a second one: %v", f.cfg, alert)
-				}
-				delete(want, alert)
-			}
+			alerts = append(alerts, alertsOf(c)...)
 		}
-		for missing := range want {
-			t.Errorf("%+v: planted but no alert: %v", f.cfg, missing)
+		planted := f.Planted()
+		missing, strange := planted.CompareDrift(alerts)
+		for _, d := range missing {
+			t.Errorf("%+v: planted but no alert: %v", f.cfg, d)
+		}
+		for _, a := range strange {
+			t.Errorf("%+v: an alert that was not planted, or a second one: %s of %s, %s, opened %s: %s", f.cfg, a.State, a.AgentID, a.Analysis.DriftDirection, a.OpenedAt, a.Summary)
+		}
+		recover := slices.DeleteFunc(slices.Clone(planted.Drift), func(d PlantedDrift) bool { return !d.Recovers })
+		if f.cfg.Traces == DefaultTraces && (len(planted.Drift) < 12 || len(recover) < len(slides)) {
+			t.Errorf("%+v: only %d changes are planted, %d of them end", f.cfg, len(planted.Drift), len(recover))
 		}
 	}
 }
 
-// walk applies the traces of a series in order of their own times.
-func walk(t *testing.T, c *series, slid map[string]bool) []PlantedDrift {
+// alertsOf applies the traces of a series in order of their own times, and returns the newest event of each alert.
+func alertsOf(c *series) (alerts []*schema.DriftAlert) {
 	slices.SortStableFunc(c.traces, func(a, b *schema.Trace) int { return a.Timestamp.Compare(b.Timestamp) })
 	var state drift.State
-	var found []PlantedDrift
 	for _, trace := range c.traces {
-		point := state.Step(drift.SampleOf(trace, c.facts), drift.PublishedParams())
-		if alert := point.Alert; alert != nil && alert.State == schema.AlertOpened {
-			found = append(found, PlantedDrift{alert.AgentID, alert.CardID, [sustained]string(alert.TraceIDs)})
-		}
-		if point.Status == drift.StatusBaseline {
-			continue
-		}
-		if slid[trace.TraceID] && point.Similarity > below {
-			t.Errorf("slid trace %s of %s: similarity %.3f, want at most %.2f", trace.TraceID, trace.AgentID, point.Similarity, below)
-		}
-		if !slid[trace.TraceID] && point.Similarity < above {
-			t.Errorf("trace %s of %s: similarity %.3f, want at least %.2f\n%s", trace.TraceID, trace.AgentID, point.Similarity, above, trace.Raw)
+		alert := state.Step(drift.SampleOf(trace, c.facts), drift.DefaultParams()).Alert
+		if alert != nil && alert.Revision > 1 {
+			alerts[len(alerts)-1] = alert
+		} else if alert != nil {
+			alerts = append(alerts, alert)
 		}
 	}
-	return found
-}
-
-func slidTraces(f *Fleet) map[string]bool {
-	traces := map[string]bool{}
-	for n := range f.steps {
-		if f.steps[n].form == slid {
-			traces[f.traceID(n)] = true
-		}
-	}
-	return traces
+	return alerts
 }
 
 // seriesOf groups the admitted traces by agent and card; if a trace has two contents, the first

@@ -54,7 +54,7 @@ func New(cfg Config) *Fleet {
 	noise := noiseFor(cfg)
 	f.hire()
 	f.schedule(rng, cfg.Traces-noise.conflicts)
-	f.plantDrift(rng)
+	f.plantDrift()
 	f.plantRemarks(rng)
 	f.arrange(rng, noise)
 	f.plantGaps()

@@ -3,6 +3,8 @@ package fleet
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"time"
 
 	"github.com/plumbline/plumbline/schema"
 )
@@ -30,11 +32,35 @@ type Planted struct {
 	Lines    int // published
 }
 
-// PlantedDrift is a streak that raises exactly one drift alert.
+// PlantedDrift is a lasting change of an agent's behaviour. It raises exactly one drift alert.
 type PlantedDrift struct {
-	AgentID  string
-	CardID   string
-	TraceIDs [sustained]string // in event-time order; the last raises the alert
+	AgentID    string
+	CardID     string
+	Direction  schema.Direction // category of the alert
+	First      string           // the first trace after the change
+	Begin, End time.Time        // event times of the first and the last trace of the change
+	Recovers   bool             // the agent behaves as before again, so that the alert closes
+}
+
+// raises reports whether an alert is the one that the change raises: it opens during the change,
+// and is closed if the agent has recovered.
+func (d *PlantedDrift) raises(a *schema.DriftAlert) bool {
+	return a.AgentID == d.AgentID && a.CardID == d.CardID && a.Analysis.DriftDirection == d.Direction &&
+		!a.OpenedAt.Before(d.Begin) && !a.OpenedAt.After(d.End) && (a.State == schema.AlertClosed) == d.Recovers
+}
+
+// CompareDrift compares the planted changes with alerts, each as its newest event says. It returns
+// the changes that raised none, and the alerts that no change raises, or that are a second one.
+func (p *Planted) CompareDrift(alerts []*schema.DriftAlert) (missing []PlantedDrift, strange []*schema.DriftAlert) {
+	missing = slices.Clone(p.Drift)
+	for _, a := range alerts {
+		if n := slices.IndexFunc(missing, func(d PlantedDrift) bool { return d.raises(a) }); n >= 0 {
+			missing = slices.Delete(missing, n, n+1)
+		} else {
+			strange = append(strange, a)
+		}
+	}
+	return missing, strange
 }
 
 // PlantedRefusal is a line that must not be stored.
@@ -116,7 +142,7 @@ func (f *Fleet) sessionID(session int32) string {
 	return fmt.Sprintf("sess-%016x", mix((f.salt^0x5e55)+uint64(session)))
 }
 
-// String describes the streak for messages.
+// String describes the change for messages.
 func (d PlantedDrift) String() string {
-	return fmt.Sprintf("%s under %s: %v", d.AgentID, d.CardID, d.TraceIDs)
+	return fmt.Sprintf("%s under %s: %s from %s on, recovers: %t", d.AgentID, d.CardID, d.Direction, d.First, d.Recovers)
 }

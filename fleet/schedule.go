@@ -47,10 +47,21 @@ const noviceRest = window / 12
 func (f *Fleet) schedule(rng *rand.Rand, total int) {
 	f.steps = make([]step, 0, total)
 	weights := make([]float64, len(f.agents))
-	sum := 0.0
+	sum, drift := 0.0, 0
 	for i := range weights {
+		if f.agents[i].role == drifting {
+			drift++
+			continue
+		}
 		weights[i] = 0.6 + 0.8*rng.Float64()
 		sum += weights[i]
+	}
+	own := min(driftTraces*sum/max(1, float64(total-drift*driftTraces)), heaviest)
+	for i := range weights {
+		if f.agents[i].role == drifting {
+			weights[i] = max(1, own)
+			sum += weights[i]
+		}
 	}
 	spare, run := float64(total-len(f.agents)), 0.0
 	for i := range f.agents {
@@ -58,20 +69,19 @@ func (f *Fleet) schedule(rng *rand.Rand, total int) {
 		a := &f.agents[i]
 		a.first = len(f.steps)
 		a.count = i + 1 + int(spare*run/sum+0.5) - a.first
-		for n := range a.count {
-			f.steps = append(f.steps, step{agent: int32(i), form: a.usual(rng, n)})
+		for range a.count {
+			f.steps = append(f.steps, step{agent: int32(i), form: a.usual(rng)})
 		}
 		f.split(rng, a)
 		f.spread(rng, a)
 	}
 }
 
-// usual draws the form of an agent's n-th trace. Drifting agents have a single form during
-// their baseline.
-func (a *agent) usual(rng *rand.Rand, n int) form {
-	if a.role == drifting && n < baseline {
-		return a.slide.from
-	}
+// heaviest bounds how many times the traces of another agent a drifting agent has.
+const heaviest = 6
+
+// usual draws the form of a trace.
+func (a *agent) usual(rng *rand.Rand) form {
 	switch p := rng.IntN(100); {
 	case a.role == drifting && a.slide.from == guarded:
 		return guarded
@@ -91,7 +101,11 @@ func (f *Fleet) split(rng *rand.Rand, a *agent) {
 	for len(steps) > 0 {
 		size := len(steps)
 		if size >= 2*shortest { // enough steps are left for another session
-			size = shortest + rng.IntN(min(longest, size-shortest)-shortest+1)
+			most := longest
+			if a.role == drifting {
+				most = longestSlid
+			}
+			size = shortest + rng.IntN(min(most, size-shortest)-shortest+1)
 		}
 		for n := range steps[:size] {
 			steps[n].session, steps[n].turn = int32(f.planted.Sessions), int32(n+1)

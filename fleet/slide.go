@@ -6,94 +6,80 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// baseline is the number of traces that form an agent's baseline for drift detection. sustained
-// is the length of a streak that raises an alert. Both are the defaults of AAP sections 8.2 and
-// 8.3, repeated here because the fleet imports no judge.
-const (
-	baseline  = 10
-	sustained = 3
-)
-
-// slide is a way in which behaviour drifts: the agent's usual form during its baseline, and its
-// behaviour in a streak. A slid trace shares little with the baseline except its confidence,
-// which is low.
+// slide is a way in which behaviour drifts: the agent's usual form, and what changes in it.
 type slide struct {
 	from       form
 	violations []string
+	direction  schema.Direction // category of AAP section 8.5
 	bend       func(rng *rand.Rand, b *behaviour, a *agent)
 }
 
 var slides = [...]slide{
-	{routine, nil, flood},
-	{guarded, nil, loosen},
-	{routine, []string{schema.UndeclaredValue}, stray},
+	{routine, nil, schema.UnknownDirection, refuse},
+	{guarded, []string{schema.MissedEscalation}, schema.AutonomyExpansion, loosen},
+	{routine, []string{schema.UndeclaredValue}, schema.ValueDrift, stray},
+	{routine, []string{schema.UnboundedAction}, schema.AutonomyExpansion, wander},
 }
 
-// flood is the drift of an agent that decided by itself and now leaves everything to its
-// principal.
-func flood(rng *rand.Rand, b *behaviour, a *agent) {
-	b.take(&a.trade.Guarded[0])
-	b.holds = [triggerCount]bool{triggerGuard: true}
-	b.amount = 0
-	b.typ, b.category = schema.ActionEscalate, schema.CategoryEscalation
-	b.required, b.status = true, schema.EscalationPending
-	b.values = append(b.store[:0], a.trade.Rare)
-	b.confidence = 36 + rng.IntN(12)
-}
-
-// loosen is the drift of an agent that asked before each step and now ignores its triggers.
+// loosen is the drift of an agent that asked before each step and no longer does.
 func loosen(rng *rand.Rand, b *behaviour, a *agent) {
-	b.evaluated = false
 	b.holds[triggerLog] = false
-	for i := range b.claims {
-		b.claims[i] = silent
-	}
-	b.values = append(b.store[:0], a.trade.Rare)
-	b.confidence = 40 + rng.IntN(15)
+	b.doGuarded(rng, a.trade)
+	b.price(rng, a.trade, 4, 9)
+	b.claims[triggerGuard] = silent
+	b.typ, b.required, b.status, b.upTo = b.act.Type, false, "", 0
 }
 
-// stray is flood with decisions for undeclared values.
-func stray(rng *rand.Rand, b *behaviour, a *agent) {
-	flood(rng, b, a)
+// stray is the drift of an agent that begins to decide for values that its card does not declare.
+func stray(_ *rand.Rand, b *behaviour, a *agent) {
 	b.values = append(b.store[:0], a.trade.Undeclared[:]...)
 }
 
-// Bounds of a streak, and the least number of ordinary traces between two.
+// wander is the drift of an agent that begins to act outside its card.
+func wander(_ *rand.Rand, b *behaviour, a *agent) { b.name = a.trade.Stray }
+
+// refuse is the drift of an agent that now declines what it is asked.
+func refuse(rng *rand.Rand, b *behaviour, a *agent) { b.doRefused(rng, a.trade) }
+
+// A drifting agent has short sessions, so that drift detection learns its baseline from the first ten.
+// Its behaviour changes some sessions later, for so many traces that the change is noticed. If enough
+// traces follow, some agents behave as before again.
 const (
-	streakMost = 7
-	recovery   = 5
+	baselineSessions = 10
+	longestSlid      = 7 // traces of a session
+	usualSessions    = 2 // between baseline and change
+	leastChange      = 24
+	change           = 40
+	recovery         = 170
 )
 
-// plantDrift plants one or two streaks on every drifting agent with enough steps.
-func (f *Fleet) plantDrift(rng *rand.Rand) {
+// driftTraces is how many traces a drifting agent needs at most.
+const driftTraces = (baselineSessions+usualSessions)*longestSlid + change + recovery
+
+// plantDrift plants a change on every drifting agent with enough steps.
+func (f *Fleet) plantDrift() {
 	for i := range f.agents {
 		a := &f.agents[i]
-		if a.role != drifting {
+		if a.role != drifting || a.count == 0 {
 			continue
 		}
-		from := a.first + baseline
-		for range 1 + i%2 {
-			from = f.plantStreak(rng, a, from) + recovery
+		from, end := a.first, a.first+a.count
+		for changed := f.steps[from].session + baselineSessions + usualSessions; from < end && f.steps[from].session < changed; {
+			from++
 		}
+		if end-from < leastChange {
+			continue
+		}
+		to := end
+		if i/len(slides)%2 == 1 && end-from >= change+recovery {
+			to = from + change
+		}
+		for n := from; n < to; n++ {
+			f.steps[n].form = slid
+		}
+		f.planted.Drift = append(f.planted.Drift, PlantedDrift{
+			AgentID: a.id, CardID: a.card.id, Direction: a.slide.direction, Recovers: to < end,
+			First: f.traceID(from), Begin: f.eventTime(&f.steps[from]), End: f.eventTime(&f.steps[to-1]),
+		})
 	}
-}
-
-// plantStreak plants one streak in the first half of the agent's remaining steps from `from`
-// on, and returns its end.
-func (f *Fleet) plantStreak(rng *rand.Rand, a *agent, from int) int {
-	end := a.first + a.count
-	room := end - from - sustained
-	if room <= 0 {
-		return end
-	}
-	start := from + 1 + rng.IntN((room+1)/2)
-	length := min(sustained+rng.IntN(streakMost-sustained+1), end-start)
-	for n := start; n < start+length; n++ {
-		f.steps[n].form = slid
-	}
-	f.planted.Drift = append(f.planted.Drift, PlantedDrift{
-		AgentID: a.id, CardID: a.card.id,
-		TraceIDs: [sustained]string{f.traceID(start), f.traceID(start + 1), f.traceID(start + 2)},
-	})
-	return start + length
 }

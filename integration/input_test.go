@@ -21,7 +21,7 @@ import (
 // and stops the services while they work.
 func TestInput(t *testing.T) {
 	t.Parallel()
-	in := &input{site: newSite(t)}
+	in := &input{site: newSiteAt(t, publishedRule)}
 	for _, kind := range []struct {
 		name string
 		test func(*testing.T, *input)

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/broker"
 	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/engine/enginetest"
@@ -248,9 +250,16 @@ func (s *site) checkAtRest(acked []schema.Digest) checker.Seen {
 	return checker.Check(s.t, s.site(), acked)
 }
 
+// publishedRule makes drift apply the published rule, which a few traces are enough for.
+var publishedRule = place{settings: map[string][]string{"drift": {"PLUMBLINE_MODE=first"}}}
+
 // site returns what the checker checks.
 func (s *site) site() checker.Site {
-	return checker.Site{Client: s.client, Store: s.store, Bundles: s.bundleDir(), Kept: reconcile.Site{
+	params := drift.DefaultParams()
+	if slices.Equal(s.place.settings["drift"], publishedRule.settings["drift"]) {
+		params = drift.PublishedParams()
+	}
+	return checker.Site{Drift: params, Client: s.client, Store: s.store, Bundles: s.bundleDir(), Kept: reconcile.Site{
 		Client: s.client, Store: s.store, Pinned: []ed25519.PublicKey{s.key()},
 		Bundles: s.bundleDir(), Ledger: filepath.Join(s.place.dataDir, "ledger"), Log: filepath.Join(s.place.dataDir, "log"),
 	}}

@@ -92,7 +92,7 @@ var tampering = []struct {
 // restored, the session is sealed too.
 func TestTamperedSessionsAreHeld(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newSiteAt(t, publishedRule)
 	s.publisher.register(pipelinetest.Card("ac", "a"))
 	sessions := []string{"untouched"}
 	for _, tamper := range tampering {

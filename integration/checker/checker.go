@@ -17,6 +17,7 @@ type Site struct {
 	Store   *store.Store   // as a user who may read everything
 	Bundles string         // the exporter's bundle directory
 	Kept    reconcile.Site // everything that is stored; includes the same client and store
+	Drift   drift.Params   // of the drift stage
 }
 
 // Seen counts what was checked, so that a test can require exact numbers.
@@ -73,6 +74,3 @@ type checker struct {
 	registry *cards.Registry
 	seen     Seen
 }
-
-// params are the parameters of the drift stage: the published constants.
-var params = drift.PublishedParams()

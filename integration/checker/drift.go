@@ -58,7 +58,9 @@ func (k *checker) checkDrift() {
 				alert := session.LoopAlert(row.AgentID, series.cardID, trace.Context.SessionID, row.Digest, row.EventTime, finding)
 				loops[session.LoopAlertPrefix+alert.AlertID.String()] = true
 			}
-			step := state.Step(drift.SampleOf(trace, facts), params)
+			sample := drift.SampleOf(trace, facts)
+			sample.Order = made(row)
+			step := state.Step(sample, k.Drift)
 			k.comparePoint(row, step.Point, points[row.Digest])
 			if step.Alert != nil {
 				replayed[wire.DriftAlertID(step.Alert)] = step.Alert
@@ -147,9 +149,8 @@ func (k *checker) checkPoints(points map[schema.Digest]measured) {
 	k.compareEnds("opens", k.triples(drifting), k.triples("SELECT agent_id, card_id, last_trace_id FROM drift_alerts WHERE state = 'opened'"))
 	const closing = "SELECT agent_id, card_id, toString(%s) FROM %s"
 	closed := k.triples(fmt.Sprintf(closing, "assumeNotNull(closed_at)", "drift_alerts WHERE state = 'closed'"))
-	if recovered := k.triples(fmt.Sprintf(closing, "event_time", "visible_drift_points WHERE status = 'recovered'")); len(closed) > 0 {
-		k.compareEnds("closes", recovered, closed)
-	}
+	recovered := k.triples(fmt.Sprintf(closing, "event_time", "visible_drift_points WHERE status = 'recovered'"))
+	k.compareEnds("closes", recovered, closed)
 }
 
 // compareEnds requires that the alerts open, or close, at these traces.

@@ -102,6 +102,7 @@ func newSite(t *testing.T, register [][]byte, revoke []string, records []stream.
 		s.end(t, key)
 	}
 	judging, watching, sealing := verifier.Default(), drift.Default(), exporter.Default()
+	watching.Mode = "first" // a few traces are enough for an alert
 	judging.Common, judging.ClickHouse = s.Common(), s.ClickHouse()
 	watching.Common, watching.ClickHouse, watching.Lateness = s.Common(), s.ClickHouse(), 10*time.Millisecond
 	sealing.Common, sealing.ClickHouse, sealing.DataDir, sealing.Every = s.Common(), s.ClickHouse(), s.dir, 50*time.Millisecond

@@ -178,10 +178,10 @@ func (f *small) checkRest(t *testing.T, got answers, unsealed []store.SessionKey
 	}
 }
 
-// all14 returns the time of the first trace of the streak, as ClickHouse prints it.
+// all14 returns the time of the trace that opened the alert, as ClickHouse prints it.
 func all14(f *small) string {
 	for i, record := range f.records {
-		if bytes.Contains(record.Data, []byte(`"d-10"`)) {
+		if bytes.Contains(record.Data, []byte(`"d-12"`)) {
 			return f.began.Add(time.Duration(i) * time.Second).Format("2006-01-02 15:04:05.000000000")
 		}
 	}

@@ -54,9 +54,10 @@ func Default() Config {
 	}
 }
 
-// DefaultRules returns the published thresholds and a lateness of two seconds.
+// DefaultRules returns the published thresholds, baselines of whole sessions, and a lateness of two
+// seconds.
 func DefaultRules() Rules {
-	published := aapdrift.PublishedParams()
+	published := aapdrift.DefaultParams()
 	return Rules{
 		Lateness:            2 * time.Second,
 		WaitingTraces:       mostWaiting,

@@ -26,6 +26,14 @@ type noCards struct{}
 func (noCards) Lookup(context.Context, string) (*cards.Card, error) { return nil, cards.ErrUnknown }
 func (noCards) RetainUntil(string, time.Time) time.Time             { return time.Time{} }
 
+// publishedRule returns a configuration that applies the published rule, for which a few traces are
+// enough.
+func publishedRule() Config {
+	cfg := Default()
+	cfg.Mode = "first"
+	return cfg
+}
+
 // noon is when the messages of tests without a broker begin to arrive.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 

@@ -22,7 +22,7 @@ type script struct {
 }
 
 func newScript() *script {
-	return &script{bench: newBench(Default(), noCards{}, nil), at: noon, found: map[string]string{}}
+	return &script{bench: newBench(publishedRule(), noCards{}, nil), at: noon, found: map[string]string{}}
 }
 
 // send delivers a trace a millisecond after the previous one.
@@ -122,7 +122,7 @@ func TestCopiesAndConflictsAreNotUsed(t *testing.T) {
 
 // A burst of traces within the lateness cannot fill the memory.
 func TestBurstIsBounded(t *testing.T) {
-	cfg := Default()
+	cfg := publishedRule()
 	cfg.WaitingTraces = 100
 	s := &script{bench: newBench(cfg, noCards{}, nil), at: noon, found: map[string]string{}}
 	for n := range 1000 {
@@ -131,7 +131,7 @@ func TestBurstIsBounded(t *testing.T) {
 			t.Fatalf("%d traces wait", s.fold.queue.waiting)
 		}
 	}
-	cfg = Default()
+	cfg = publishedRule()
 	cfg.WaitingBytes = 50_000
 	b := newBench(cfg, noCards{}, nil)
 	for n := range 1000 {
@@ -173,13 +173,13 @@ func (o *outlet) PublishAlerts(_ context.Context, alerts []wire.Alert) error {
 // they are.
 func TestPublishedAlertsNameTheMethodology(t *testing.T) {
 	const methodology = "two low traces are enough for an agent that pays"
-	cfg := Default()
+	cfg := publishedRule()
 	cfg.Sustained, cfg.SimilarityThreshold, cfg.Methodology = 2, 0.35, methodology
 	alert := publishedAlert(t, cfg)
 	if alert.Methodology != methodology || alert.Analysis.Threshold != 0.35 || alert.Analysis.SustainedTraces != 2 {
 		t.Errorf("the alert: %+v", alert)
 	}
-	cfg = Default()
+	cfg = publishedRule()
 	cfg.Methodology = methodology
 	if alert = publishedAlert(t, cfg); alert.Methodology != "" || alert.Analysis.SustainedTraces != 3 {
 		t.Errorf("under the published thresholds: %+v", alert)

@@ -26,7 +26,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	register := promauto.With(registerer)
 	return &metrics{
 		baselines: register.NewCounterVec(prometheus.CounterOpts{
-			Name: "plumbline_drift_baselines_total", Help: "Baselines computed from traces, by mode: first, rolling."}, []string{"mode"}),
+			Name: "plumbline_drift_baselines_total", Help: "Baselines computed from traces, by mode: sessions, first, rolling."}, []string{"mode"}),
 		points: register.NewCounterVec(prometheus.CounterOpts{
 			Name: "plumbline_drift_points_total", Help: "Traces measured for drift, by status. Status late or conflict: stored but not counted."}, []string{"status"}),
 		alerts: register.NewCounter(prometheus.CounterOpts{

@@ -131,7 +131,7 @@ func TestChangeToPinned(t *testing.T) {
 			modes[words[len(words)-2]]++
 		}
 	}
-	if modes["first"] == 0 || modes["pinned"] == 0 {
+	if modes["sessions"] == 0 || modes["pinned"] == 0 {
 		t.Errorf("points by mode: %v", modes)
 	}
 	stored, named := s.storedBaselines(), 0

@@ -240,7 +240,7 @@ func compareStates(t *rapid.T, got, want *table) {
 // drawConfig draws a mode.
 func drawConfig(t *rapid.T, pins string) Config {
 	cfg := Default()
-	cfg.Mode = rapid.SampledFrom([]string{"first", "rolling", "pinned"}).Draw(t, "mode")
+	cfg.Mode = rapid.SampledFrom([]string{"sessions", "first", "rolling", "pinned"}).Draw(t, "mode")
 	switch cfg.Mode {
 	case "rolling":
 		cfg.Window, cfg.Methodology = rapid.IntRange(6, 24).Draw(t, "window"), "to roll often"
@@ -318,7 +318,7 @@ func TestOrderOfArrivalWithinLatenessDoesNotMatter(t *testing.T) {
 		for i := range shuffled {
 			shuffled[i].Sequence, shuffled[i].Received = inOrder[i].Sequence, inOrder[i].Received
 		}
-		compare(t, foldAll(Default(), noCards{}, shuffled).listing(), foldAll(Default(), noCards{}, inOrder).listing())
+		compare(t, foldAll(publishedRule(), noCards{}, shuffled).listing(), foldAll(publishedRule(), noCards{}, inOrder).listing())
 	})
 }
 
@@ -327,7 +327,7 @@ func TestOrderOfArrivalWithinLatenessDoesNotMatter(t *testing.T) {
 // statuses, alerts and alert ids, where N is the same.
 func TestFoldEqualsDetect(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		cfg := Default()
+		cfg := publishedRule()
 		cfg.Methodology = "the window of a list is its length"
 		cfg.Window = rapid.IntRange(1, 60).Draw(t, "traces")
 		var raws [][]byte

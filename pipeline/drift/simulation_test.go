@@ -43,6 +43,9 @@ func newSimulation(t *testing.T, w *sim.World) *simulation {
 	t.Helper()
 	dice := w.Dice("configuration")
 	s := &simulation{t: t, w: w, cfg: Default(), traces: w.Stream(stream.Traces), alerts: w.Stream(stream.Alerts), tables: newTable()}
+	if dice.IntN(4) > 0 { // most runs have too few traces for a baseline of sessions
+		s.cfg.Mode = "first"
+	}
 	s.cfg.Lateness = time.Duration(dice.Int64N(int64(3 * time.Second)))
 	s.cfg.WaitingTraces, s.cfg.BatchRows = 3+dice.IntN(40), 1+dice.IntN(20)
 	s.cfg.BatchAge = time.Second

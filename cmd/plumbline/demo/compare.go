@@ -59,14 +59,16 @@ func (c *comparison) planted(truth *fleet.Planted, p *published, f *found) {
 	c.same("conflict", truth.Conflicts, f.conflicts)
 	c.ids("published twice, but not answered as a duplicate",
 		without(truth.Duplicates, slices.Sorted(maps.Keys(p.repeated))))
-	var streaks, alerts []string
-	for _, d := range truth.Drift {
-		streaks = append(streaks, streak(d.AgentID, d.CardID, d.TraceIDs[:]))
+	missing, strange := truth.CompareDrift(f.alerts)
+	var changes, alerts []string
+	for i := range missing {
+		changes = append(changes, missing[i].String())
 	}
-	for _, a := range f.alerts {
-		alerts = append(alerts, streak(a.AgentID, a.CardID, a.TraceIDs))
+	for _, a := range strange {
+		alerts = append(alerts, fmt.Sprintf("%s under %s: %s, %s, opened %s: %s", a.AgentID, a.CardID, a.Analysis.DriftDirection, a.State, a.OpenedAt, a.Summary))
 	}
-	c.same("drift alert", streaks, alerts)
+	c.ids("drift alert: planted, but not found", changes)
+	c.ids("drift alert: found, but not planted", alerts)
 	c.same("alert about a loop", truth.SessionFindings[schema.ActionLoop], f.loops)
 	var planted, refused []string
 	for _, r := range truth.Refused {
@@ -79,10 +81,6 @@ func (c *comparison) planted(truth *fleet.Planted, p *published, f *found) {
 	if p.lines != truth.Lines || len(f.stored) != truth.Stored {
 		c.addf("%d lines were published and %d traces stored, but %d and %d were planned", p.lines, len(f.stored), truth.Lines, truth.Stored)
 	}
-}
-
-func streak(agent, card string, traces []string) string {
-	return fmt.Sprintf("%s under %s: %s", agent, card, strings.Join(traces, " "))
 }
 
 // types compares trace ids by type; of is the kind of type in messages.

@@ -28,7 +28,7 @@ type found struct {
 	sessionFindings map[string][]string
 	sessionCounts   map[string]int
 
-	alerts    []store.DriftAlert
+	alerts    []*schema.DriftAlert     // each as its newest event says
 	loops     []string                 // traces that made a running session a loop
 	conflicts []string                 // trace ids, sorted
 	letters   map[schema.Digest]string // refused line → reason
@@ -73,8 +73,8 @@ func find(ctx context.Context, broker *stream.Client, rows *store.Store, p *publ
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range alerts {
-		if slices.ContainsFunc(a.TraceIDs, func(id string) bool { return p.ids[id] }) {
+	for i := range alerts {
+		if a := &alerts[i].DriftAlert; slices.ContainsFunc(a.TraceIDs, func(id string) bool { return p.ids[id] }) {
 			f.alerts = append(f.alerts, a)
 		}
 	}
