@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	aapdrift "github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/aap/session"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
@@ -238,6 +239,9 @@ func newBench(cfg Config, registry Registry, states *table) *bench {
 		panic(err)
 	}
 	b.fold = newFold(0, noon, &b.cfg.Rules, pins, registry.RetainUntil)
+	if p := &b.fold.params; p.Mode == aapdrift.ModeSessions { // a baseline of few traces
+		p.Sessions, p.LeastTraces, p.MostTraces = 2, 4, 24
+	}
 	return b
 }
 

@@ -111,10 +111,10 @@ func drawMessages(t *rapid.T) []stream.Message {
 				continue
 			}
 		case 12:
-			messages = append(messages, message(uint64(n+1), agent, clock, requestedEnd(agent, "s")))
+			messages = append(messages, message(uint64(n+1), agent, clock, requestedEnd(agent, drawSession(t))))
 			continue
 		}
-		raw := write(id, agent, at)
+		raw := bytes.Replace(write(id, agent, at), []byte(`"session_id":"s"`), []byte(`"session_id":"`+drawSession(t)+`"`), 1)
 		if rapid.IntRange(0, 5).Draw(t, "card") == 0 {
 			raw = bytes.Replace(raw, []byte(`"ac-`), []byte(`"second-`), 1)
 		}
@@ -124,6 +124,10 @@ func drawMessages(t *rapid.T) []stream.Message {
 		messages = append(messages, message(uint64(n+1), agent, clock, raw))
 	}
 	return messages
+}
+
+func drawSession(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"s-1", "s-2", "s-3"}).Draw(t, "session")
 }
 
 // Wherever a worker crashes, between any steps, however many messages a commit takes and however
