@@ -17,7 +17,7 @@ import (
 )
 
 type driftCommands struct {
-	Ls      driftLsCommand      `cmd:"" aliases:"list" help:"List the alerts of drift, open ones first: since when, how many traces, what changed."`
+	Ls      driftLsCommand      `cmd:"" help:"List the alerts of drift, open ones first: since when, how many traces, what changed."`
 	Explain driftExplainCommand `cmd:"" help:"Show an agent's baseline, points and streak, and why there is or is not an alert."`
 	Eval    driftEvalCommand    `cmd:"" help:"Try drift detectors on recorded traces with injected changes: false alarms, changes found, delay."`
 	Pin     driftPinCommand     `cmd:"" help:"Set the baseline that an agent is compared with in mode pinned."`
