@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -140,12 +141,15 @@ var damages = []struct{ do, says string }{
 		`"sustained_traces":99`,
 	},
 	{ // traces drift, and no alert is stored
-		`ALTER TABLE traces UPDATE raw = replaceAll(replaceOne(raw, '"search","category":"bounded"', '"pay","category":"forbidden"'), 'honesty', 'speed')` +
+		`ALTER TABLE traces UPDATE raw = replaceAll(replaceOne(raw, '"search","category":"bounded"', '"pay","category":"forbidden","target":{"type":"account","identifier":"1"}'), 'honesty', 'speed')` +
 			" WHERE agent_id = 'steady' AND event_time >= '2026-02-01 00:00:10'" + at,
 		"about agent steady (traces [steady-10 steady-11 steady-12]) was not raised",
 	},
 	{ // nor published
 		"", "stream ALERTS does not contain alert ",
+	},
+	{ // they repeat a write, and nobody was told
+		"", "stream ALERTS does not contain loop.",
 	},
 	{ // a part of a session is missing
 		"INSERT INTO bundles SELECT * REPLACE(3 AS part, CAST(repeat('c', 32), 'FixedString(32)') AS sha256) FROM bundles WHERE session_id = 'robbed'",
@@ -196,6 +200,13 @@ var otherDamages = []struct {
 	{ // an alert of drift has no id
 		func(s *site) { s.alert(subject.AlertDrift, "broken", `{"agent_id":"a","alert_id":1}`) },
 		"drift: a message on aap.alert.drift.a cannot be decoded",
+	},
+	{ // an alert of drift is published with other contents
+		(*site).publishDamagedAlert, "drift: published is\n",
+	},
+	{ // an alert is about no loop
+		func(s *site) { s.alert(subject.AlertFinding, "loop.forged", `{"agent_id":"a"}`) },
+		"stream ALERTS contains loop.forged, which is not in the replay",
 	},
 	{ // a card is no card
 		(*site).registerBrokenCard, "a registered card cannot be read",
@@ -329,6 +340,20 @@ func (s *site) publishDrift() {
 func (s *site) alert(kind subject.AlertKind, id, data string) {
 	s.t.Helper()
 	s.check(s.client.PublishAlerts(s.t.Context(), []wire.Alert{{Kind: kind, Agent: "a", ID: id, Data: []byte(data)}}))
+}
+
+// publishDamagedAlert publishes an alert of drift whose row was changed.
+func (s *site) publishDamagedAlert() {
+	s.t.Helper()
+	alerts, err := s.store.DriftAlerts(s.t.Context())
+	s.check(err)
+	for i := range alerts {
+		if a := &alerts[i].DriftAlert; a.AgentID == "drifting" {
+			data, err := json.Marshal(a)
+			s.check(err)
+			s.check(s.client.PublishAlerts(s.t.Context(), []wire.Alert{{Kind: subject.AlertDrift, Agent: a.AgentID, ID: "changed", Data: data}}))
+		}
+	}
 }
 
 // registerBrokenCard writes what is no card into the bucket of cards.
