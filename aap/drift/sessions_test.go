@@ -3,6 +3,7 @@ package drift
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -131,6 +132,17 @@ func TestNamesAreTrue(t *testing.T) {
 			schema.UnknownDirection, "errors", "Errors rose from 0 % of executed actions (0 of 50 in the baseline) to 100 % ("},
 		"higher costs": {nil, func(_ int, t *schema.Trace) { t.Context.Execution.CostCents = 50 },
 			schema.UnknownDirection, "cost_up", "Costs above nine tenths of the baseline's rose from "},
+		"a new tool among rising escalations": {nil, func(i int, t *schema.Trace) {
+			t.Escalation.Required = true
+			if i > 260 {
+				t.Action.Name = "export"
+			}
+		}, schema.UnknownDirection, "escalations_up", "Escalations rose from "},
+		"refunds refused": {nil, func(_ int, t *schema.Trace) {
+			if t.Action.Name == "refund" {
+				t.Action.Type, t.Escalation.Required = schema.ActionDeny, false
+			}
+		}, "", "", ""}, // a refusal is no action without an escalation
 		"nothing": {nil, nil, "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -191,15 +203,31 @@ func TestOneConditionIsOneAlert(t *testing.T) {
 	if want := "Denials: again as the baseline leads to expect, after "; !strings.HasPrefix(closed.Summary, want) || closed.LastTraceID != "s0398" {
 		t.Errorf("closed with %q, last trace %s", closed.Summary, closed.LastTraceID)
 	}
-	again := new(State)
+	again, told := new(State), 0
 	for _, x := range samples {
+		data, err := again.Marshal() // a restart at every trace changes nothing
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err = UnmarshalState(data); err != nil {
+			t.Fatal(err)
+		}
 		step := again.Step(x, DefaultParams())
+		if step.Alert != nil {
+			if !reflect.DeepEqual(*step.Alert, all[told]) {
+				t.Errorf("after restarts event %d is %+v, was %+v", told, *step.Alert, all[told])
+			}
+			told++
+		}
 		if open := step.Status == StatusDrift; step.Alert != nil && open != (step.Alert.State != schema.AlertClosed) {
 			t.Errorf("%s: the point is %s at an event %s", x.TraceID, step.Status, step.Alert.State)
 		}
 		if step.Status == StatusRecovered && (step.Alert == nil || step.Alert.AlertID != closed.AlertID) {
 			t.Errorf("%s recovered without the same alert", x.TraceID)
 		}
+	}
+	if told != len(all) {
+		t.Errorf("%d events after restarts, want %d", told, len(all))
 	}
 }
 
@@ -226,6 +254,39 @@ func TestStreakOfTwoSessions(t *testing.T) {
 	}
 	if a := all[0]; a.Analysis.DriftDirection != schema.UnknownDirection || !strings.HasPrefix(a.Summary, "Similarity to the baseline fell from 0.") {
 		t.Errorf("direction %s: %s", a.Analysis.DriftDirection, a.Summary)
+	}
+}
+
+// A condition of similarity stays open while half of the traces are of low similarity. A session that
+// ended leaves the memory.
+func TestConditionOfSimilarityStaysOpen(t *testing.T) {
+	s, all := events(changing(400, 200, nil, func(i int, t *schema.Trace) {
+		if i%4 < 2 {
+			t.Action = schema.Action{Type: schema.ActionRecommend, Name: "reply", Category: schema.CategoryForbidden}
+			t.Decision.ValuesApplied, t.Escalation = nil, schema.Escalation{Present: true, Required: true}
+		}
+		if i < 203 || i == 210 {
+			t.Action = schema.Action{Type: schema.ActionEscalate, Name: "cancel", Category: schema.CategoryForbidden}
+			t.Decision.ValuesApplied, t.Escalation = nil, schema.Escalation{Present: true, Required: true}
+		}
+	}))
+	for i, a := range all {
+		if a.AlertID != all[0].AlertID || a.State == schema.AlertClosed {
+			t.Errorf("event %d is %s, of %q", i, a.State, a.Measures)
+		}
+	}
+	if len(all) == 0 || s.open == nil || !slices.Contains(all[len(all)-1].Measures, similarityName) {
+		t.Fatalf("events %+v", all)
+	}
+	alone := &condition{joined: []joined{{test: streak}}}
+	for i := range 200 {
+		if alone.recede(streak, i%2 == 0 && i < 100, lowRate, seen{}); alone.recovered() != (i >= 110) { // 1.35 to the power of 12 is above 30
+			t.Errorf("after %d traces recovered: %v", i+1, alone.recovered())
+			break
+		}
+	}
+	if len(s.detector.sessions) != 0 {
+		t.Errorf("%d sessions are remembered, all of which ended", len(s.detector.sessions))
 	}
 }
 
