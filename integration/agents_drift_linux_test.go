@@ -60,10 +60,10 @@ func TestDriftOfManyAgents(t *testing.T) {
 	s.resident("a trace of each agent measured", s.drift)
 }
 
-// exampleStates returns the states that drift stores for some agents with sixty traces each.
+// exampleStates returns the states that drift stores for some agents with 150 traces each.
 func (s *site) exampleStates() (states []store.DriftState) {
 	s.t.Helper()
-	const agents, traces = 50, 3000
+	const agents, traces = 50, 7500
 	f := fleet.New(fleet.Config{Seed: 2, Agents: agents, Traces: traces, Start: time.Now()})
 	s.registerAll(f.Cards())
 	var records []stream.Record

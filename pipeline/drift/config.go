@@ -18,7 +18,7 @@ type Config struct {
 	BatchRows int           `help:"Maximum number of points of a partition in one insert."`
 	BatchAge  time.Duration `help:"How often points, alerts and states are stored."`
 
-	ResidentSeries int `help:"Maximum number of series (an agent under a card) in memory, at most 4 KiB each. Those without a trace for the longest time are read from ClickHouse again when they get one."`
+	ResidentSeries int `help:"Maximum number of series (an agent under a card) in memory, up to 30 KB resident each. Those without a trace for the longest time are read from ClickHouse again when they get one."`
 }
 
 // Rules determine the result, together with the stream and the cards.
@@ -50,7 +50,7 @@ func Default() Config {
 		BatchRows:  10_000,
 		BatchAge:   250 * time.Millisecond,
 
-		ResidentSeries: 200_000,
+		ResidentSeries: 80_000,
 	}
 }
 
