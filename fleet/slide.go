@@ -43,7 +43,7 @@ func refuse(rng *rand.Rand, b *behaviour, a *agent) { b.doRefused(rng, a.trade) 
 
 // A drifting agent has short sessions, so that drift detection learns its baseline from the first ten.
 // Its behaviour changes some sessions later, for so many traces that the change is noticed. If enough
-// traces follow, some agents behave as before again.
+// traces follow, some agents behave as before again, and in a large fleet all of them.
 const (
 	baselineSessions = 10
 	longestSlid      = 7 // traces of a session
@@ -71,7 +71,7 @@ func (f *Fleet) plantDrift() {
 			continue
 		}
 		to := end
-		if i/len(slides)%2 == 1 && end-from >= change+recovery {
+		if room := end - from; i/len(slides)%2 == 1 && room >= change+recovery || room > driftTraces {
 			to = from + change
 		}
 		for n := from; n < to; n++ {
