@@ -24,6 +24,7 @@ func TestRequestedEndsCompleteSessions(t *testing.T) {
 		cfg := Default()
 		cfg.Mode = "sessions"
 		s := &script{bench: newBench(cfg, noCards{}, nil), at: noon, found: map[string]string{}}
+		s.learnSoon()
 		within := func(session string, n int) {
 			raw := usual(fmt.Sprintf("%s-%d", session, n), "a", s.at)
 			s.send(bytes.Replace(raw, []byte(`"session_id":"s"`), fmt.Appendf(nil, `"session_id":%q`, session), 1))

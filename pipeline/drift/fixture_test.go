@@ -239,10 +239,14 @@ func newBench(cfg Config, registry Registry, states *table) *bench {
 		panic(err)
 	}
 	b.fold = newFold(0, noon, &b.cfg.Rules, pins, registry.RetainUntil)
-	if p := &b.fold.params; p.Mode == aapdrift.ModeSessions { // a baseline of few traces
+	return b
+}
+
+// learnSoon makes baselines of mode sessions of few traces.
+func (b *bench) learnSoon() {
+	if p := &b.fold.params; p.Mode == aapdrift.ModeSessions {
 		p.Sessions, p.LeastTraces, p.MostTraces = 2, 4, 24
 	}
-	return b
 }
 
 func (b *bench) receive(m stream.Message) {
@@ -271,7 +275,10 @@ func (b *bench) take() *batch {
 
 // foldAll folds messages without interruption.
 func foldAll(cfg Config, registry Registry, messages []stream.Message) *table {
-	b := newBench(cfg, registry, nil)
+	return newBench(cfg, registry, nil).foldAll(messages)
+}
+
+func (b *bench) foldAll(messages []stream.Message) *table {
 	for _, m := range messages {
 		b.receive(m)
 	}
