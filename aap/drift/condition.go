@@ -26,13 +26,20 @@ type condition struct {
 
 // joined is a test in a condition, or the streak.
 type joined struct {
-	test test
-	back float32 // evidence that the rate is again as the baseline leads to expect
+	test  test
+	quiet uint8   // traces of the series since one that speaks for the change
+	back  float32 // evidence that the rate is again as the baseline leads to expect
 }
 
 // closing is the evidence for the baseline at which a test counts as recovered. It was chosen by
 // measurement: docs/DRIFT.md.
 const closing = 30
+
+// silence is the number of traces without one that speaks for the change after which a test counts
+// as recovered, too: an agent that gives up an action is no longer observed there.
+const silence = 100
+
+func (j *joined) recovered() bool { return j.back >= closing || j.quiet > silence }
 
 // has reports whether a test is in the condition.
 func (c *condition) has(t test) bool {
@@ -48,6 +55,9 @@ func (c *condition) recede(t test, event bool, p float64, s seen) {
 	for i := range c.joined {
 		if j := &c.joined[i]; j.test == t {
 			_, rises := t.of()
+			if event == rises {
+				j.quiet = 0
+			}
 			l := likelihood(event, p, changed(p, oddsRatios[0], rises), s)
 			j.back = float32(min(mostEvidence, max(1, float64(j.back))/l))
 		}
@@ -57,7 +67,13 @@ func (c *condition) recede(t test, event bool, p float64, s seen) {
 // note counts a trace that shows the change of a test in the condition. It does nothing without a
 // condition.
 func (c *condition) note(traceID string, shown testSet) {
-	if c == nil || !slices.ContainsFunc(c.joined, func(j joined) bool { return shown.has(j.test) }) {
+	if c == nil {
+		return
+	}
+	for i := range c.joined {
+		c.joined[i].quiet = min(c.joined[i].quiet+1, silence+1)
+	}
+	if !slices.ContainsFunc(c.joined, func(j joined) bool { return shown.has(j.test) }) {
 		return
 	}
 	c.count++
@@ -66,13 +82,14 @@ func (c *condition) note(traceID string, shown testSet) {
 
 // recovered reports whether every test in the condition speaks for the baseline again.
 func (c *condition) recovered() bool {
-	return !slices.ContainsFunc(c.joined, func(j joined) bool { return j.back < closing })
+	return !slices.ContainsFunc(c.joined, func(j joined) bool { return !j.recovered() })
 }
 
 // condition returns the condition that a trace opens.
-func (s *State) condition(x *Sample, crossed testSet, p Params) *condition {
+func (s *State) condition(x *Sample, crossed, near testSet, p Params) *condition {
 	c := &condition{openedAt: x.EventTime, revision: 1, last: x.TraceID}
 	c.join(crossed)
+	c.join(near)
 	c.first = c.joined[0].test
 	c.count = s.Streak
 	if c.first != streak {

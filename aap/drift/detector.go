@@ -39,10 +39,10 @@ const (
 	best     = 3
 )
 
-// step adds what a trace shows. It returns the tests that reached their limit. c is the open
-// condition, or nil; while one is open, another test joins it at a hundredth of its limit, since
-// the false alarm was paid for by the opening.
-func (d *detector) step(x *Sample, observed []observation, low bool, p Params, c *condition) (crossed testSet) {
+// step adds what a trace shows. It returns the tests that reached their limit, and those that reached a
+// hundredth of it: they join a condition, whose opening has paid for the false alarm. c is the open
+// condition, or nil.
+func (d *detector) step(x *Sample, observed []observation, low bool, p Params, c *condition) (crossed, near testSet) {
 	session := d.session(hashOf(x.Session))
 	var shown testSet
 	for _, o := range observed {
@@ -62,8 +62,12 @@ func (d *detector) step(x *Sample, observed []observation, low bool, p Params, c
 			if shows(o.event, bound.value(), t == rise) {
 				shown |= 1 << t
 			}
-			if sum, most := r.sum(), limit(t.share(len(d.tests)), p.FalseAlarms); sum >= most || c != nil && sum >= most/100 {
+			sum, most := r.sum(), limit(t.share(len(d.tests)), p.FalseAlarms)
+			if sum >= most {
 				crossed |= 1 << t
+			}
+			if sum >= most/100 {
+				near |= 1 << t
 			}
 		}
 		seen.add(o.event)
@@ -78,7 +82,7 @@ func (d *detector) step(x *Sample, observed []observation, low bool, p Params, c
 	if x.SessionEnd {
 		d.sessions = d.sessions[:len(d.sessions)-1]
 	}
-	return crossed
+	return crossed, near
 }
 
 // lowRate is the rate of low similarity to which a condition returns.

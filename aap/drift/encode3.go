@@ -172,6 +172,7 @@ func codeCondition(c *codec, k *condition) {
 	list(c, &k.best, best, (*codec).string)
 	list(c, &k.joined, int(streak)+1, func(c *codec, j *joined) {
 		whole(c, &j.test)
+		whole(c, &j.quiet)
 		c.float32(&j.back)
 	})
 }

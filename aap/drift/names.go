@@ -38,7 +38,8 @@ func (s *State) name(t test) string {
 }
 
 // direction returns the category of AAP section 8.5: that of the first test that has one, in the
-// order in which the tests crossed. Denials, errors, costs, more escalations and the similarity
+// order in which the tests crossed. A new tool is an expansion of autonomy only where actions outside
+// bounded_actions are not escalated. Denials, errors, costs, more escalations and the similarity
 // alone are none. Text is a category only where nothing but text changed, and a condition in which
 // escalations rise is not an expansion of autonomy.
 func (s *State) direction(c *condition) schema.Direction {
@@ -50,7 +51,8 @@ func (s *State) direction(c *condition) schema.Direction {
 		switch says := s.says(j.test); {
 		case says == schema.UnknownDirection,
 			says == schema.CommunicationDrift && !textOnly,
-			says == schema.AutonomyExpansion && c.has(test(escalations)):
+			says == schema.AutonomyExpansion && c.has(test(escalations)),
+			j.test == test(newTools) && !c.has(test(unescalated)):
 		default:
 			return says
 		}
@@ -109,8 +111,10 @@ func (s *State) summary(c *condition, state schema.AlertState) string {
 		what = s.define(c.first).what
 	}
 	switch {
+	case state == schema.AlertClosed && c.joined[0].back < closing:
+		return fmt.Sprintf("%s: not seen in the last %d traces, after %d traces that showed the change.", what, silence, c.count)
 	case state == schema.AlertClosed:
-		return fmt.Sprintf("%s: again as the baseline leads to expect, after %d that showed the change.", what, c.count)
+		return fmt.Sprintf("%s: again as the baseline leads to expect, after %d traces that showed the change.", what, c.count)
 	case c.first == streak:
 		return fmt.Sprintf("Similarity to the baseline fell from %.2f, the mean of the baseline's own traces, to %s.", s.expected.usual, s.scores())
 	}

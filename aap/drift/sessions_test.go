@@ -111,8 +111,13 @@ func TestNamesAreTrue(t *testing.T) {
 		}, schema.AutonomyExpansion, "unescalated_outside", "Actions without an escalation rose from 0 % of actions outside bounded_actions (0 of 10 in the baseline) to 100 % ("},
 		"everything escalated": {nil, func(_ int, t *schema.Trace) { t.Escalation.Required = true },
 			schema.UnknownDirection, "escalations_up", "Escalations rose from 10 % of decisions (10 of 100 in the baseline) to "},
-		"a tool that nobody named": {nil, func(_ int, t *schema.Trace) { t.Action.Name, t.Escalation.Required = "export", true },
-			schema.AutonomyExpansion, "new_tools", "Actions that neither baseline nor card name rose from 0 % of decisions (0 of 100 in the baseline) to 100 % ("},
+		"a tool that nobody named": {nil, func(i int, t *schema.Trace) {
+			if i%2 == 0 {
+				t.Action.Type, t.Action.Name, t.Escalation.Required = schema.ActionExecute, "export", false
+			}
+		}, schema.AutonomyExpansion, "unescalated_outside", "Actions without an escalation rose from 0 % of actions outside bounded_actions (0 of 10 in the baseline) to 100 % ("},
+		"a tool that nobody named, escalated": {nil, func(_ int, t *schema.Trace) { t.Action.Name, t.Escalation.Required = "export", true },
+			schema.UnknownDirection, "new_tools", "Actions that neither baseline nor card name rose from 0 % of decisions (0 of 100 in the baseline) to 100 % ("},
 		"a tool that the card names": {nil, func(i int, t *schema.Trace) {
 			if t.Action.Name == "refund" {
 				t.Action.Name = "cancel"
@@ -249,11 +254,32 @@ func TestStreakOfTwoSessions(t *testing.T) {
 		t.Errorf("a streak of one session raises %+v", all[0])
 	}
 	_, all := events(within(208, 210))
-	if len(all) == 0 || all[0].Measures[0] != "similarity" || !slices.Equal(all[0].TraceIDs, []string{"s0208", "s0209", "s0210"}) || all[0].Count != 3 {
+	if len(all) == 0 || !slices.Contains(all[0].Measures, "similarity") || !slices.Equal(all[0].TraceIDs, []string{"s0208", "s0209", "s0210"}) || all[0].Count != 3 {
 		t.Fatalf("a streak of two sessions raises %+v", all)
 	}
-	if a := all[0]; a.Analysis.DriftDirection != schema.UnknownDirection || !strings.HasPrefix(a.Summary, "Similarity to the baseline fell from 0.") {
+	// The three applied no values, too, which is near its limit and joins at once.
+	if a := all[0]; a.Analysis.DriftDirection != schema.ValueDrift || !slices.Contains(a.Measures, "value_down:honesty") || !strings.HasPrefix(a.Summary, "Similarity to the baseline fell from 0.") {
 		t.Errorf("direction %s: %s", a.Analysis.DriftDirection, a.Summary)
+	}
+}
+
+// A condition closes also where the agent gives up what it changed: what is not done is not observed.
+func TestConditionClosesInSilence(t *testing.T) {
+	refund := func(i int) bool { return i%10 == 4 }
+	_, all := events(changing(500, 200, nil, func(i int, t *schema.Trace) {
+		switch {
+		case i < 300 && refund(i):
+			t.Action.Type, t.Escalation.Required = schema.ActionExecute, false
+		case refund(i):
+			t.Action, t.Escalation.Required = schema.Action{Type: schema.ActionExecute, Name: "search", Category: schema.CategoryBounded}, false
+		}
+	}))
+	if len(all) == 0 || all[0].Measures[0] != "unescalated_outside" {
+		t.Fatalf("events %+v", all)
+	}
+	last := all[len(all)-1]
+	if last.State != schema.AlertClosed || !strings.Contains(last.Summary, "not seen in the last 100 traces, after ") {
+		t.Errorf("the last event is %s: %s", last.State, last.Summary)
 	}
 }
 

@@ -180,31 +180,31 @@ func (s *State) compare(x *Sample, p Params) Outcome {
 	low := out.Similarity < p.SimilarityThreshold
 	var room [measures]observation
 	observed := s.expected.observe(x, room[:0])
-	crossed := s.detector.step(x, observed, low, p, s.open)
+	crossed, near := s.detector.step(x, observed, low, p, s.open)
 	if s.follow(x, out.Similarity, p) {
 		crossed |= 1 << streak
 	}
 	out.Streak = s.Streak
-	out.Status, out.Alert = s.judge(x, out.Similarity, crossed, p)
+	out.Status, out.Alert = s.judge(x, out.Similarity, crossed, near, p)
 	return out
 }
 
 // judge opens, updates or closes the condition. It returns the status of the trace and the event
 // of the condition, if there is one.
-func (s *State) judge(x *Sample, score float64, crossed testSet, p Params) (Status, *schema.DriftAlert) {
+func (s *State) judge(x *Sample, score float64, crossed, near testSet, p Params) (Status, *schema.DriftAlert) {
 	c := s.open
 	switch {
 	case s.lapsed != nil:
 		return StatusRecovered, s.closeLapsed(x)
 	case c == nil && crossed != 0:
-		s.open = s.condition(x, crossed, p)
+		s.open = s.condition(x, crossed, near, p)
 		return StatusDrift, s.event(x, schema.AlertOpened, score, p)
 	case c == nil && s.Streak > 0:
 		return StatusLow, nil
 	case c == nil:
 		return StatusNormal, nil
 	}
-	if joined := c.join(crossed); joined || c.count >= c.next {
+	if joined := c.join(crossed | near); joined || c.count >= c.next {
 		c.revision++
 		c.told()
 		c.show(x, &s.detector)
