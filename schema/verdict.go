@@ -193,7 +193,7 @@ type SessionFinding struct {
 }
 
 // LoopDetected is the type of a LoopAlert.
-const LoopDetected = "loop_detected"
+const LoopDetected string = "loop_detected"
 
 // LoopAlert says that a session which may still run has become a loop: the finding ActionLoop. The
 // verdict on the session's part has the finding again, about the same trace, with the count of the

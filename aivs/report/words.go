@@ -42,6 +42,7 @@ var remarkWords = map[string]string{
 	schema.ActedBeforeAnswer:    "The agent acted before its principal had answered.",
 	schema.ContradictoryAnswer:  "One record reports both an approval and a denial.",
 	schema.NoInclusionProof:     "The card promises that sessions are listed in a transparency log, and none lists this one.",
+	schema.ActionLoop:           "The agent did the same again and again.",
 
 	schema.WarnNearBoundary:            "The agent was not confident.",
 	schema.WarnLowBehavioralSimilarity: "The decision differs from what the card describes.",
