@@ -204,10 +204,10 @@ func TestTenantsShareNoSubject(t *testing.T) {
 	}
 	west.reachesNothing()
 	east.publishTrace("2026-02-01T00:00:01Z")
-	if state, err := client.StreamState(t.Context(), stream.Traces); err != nil || state.Messages != 2 {
+	if state, err := client.StreamState(t.Context(), stream.Traces); err != nil || state.Messages != 3 { // two traces and a request
 		t.Errorf("the traces of EAST: %+v, %v", state, err)
 	}
-	if progress, err := client.ConsumerProgress(t.Context(), stream.Traces, stream.VerifierConsumer); err != nil || progress.Deliveries != 0 || progress.Pending != 2 {
+	if progress, err := client.ConsumerProgress(t.Context(), stream.Traces, stream.VerifierConsumer); err != nil || progress.Deliveries != 0 || progress.Pending != 3 {
 		t.Errorf("the verifier's consumer of EAST: %+v, %v", progress, err)
 	}
 }

@@ -1,10 +1,12 @@
 package brokertest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
 // Connect returns a client that is closed when the test ends.
@@ -64,4 +66,22 @@ func (s *Server) Read(name, durable string, n int) []stream.Message {
 		s.t.Fatalf("%d messages in %s, want %d; error %v", len(messages), name, n, err)
 	}
 	return messages
+}
+
+// ReadTraces returns the traces of stream TRACES, without the requests to end a session. It fails
+// the test unless there are n.
+func (s *Server) ReadTraces(n int) []stream.Message {
+	s.t.Helper()
+	state, err := s.Connect().StreamState(s.t.Context(), stream.Traces)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	traces := slices.DeleteFunc(s.Read(stream.Traces, "", int(state.Messages)), func(m stream.Message) bool {
+		_, requested := wire.EndOf(m.Agent, m.Data)
+		return requested
+	})
+	if len(traces) != n {
+		s.t.Fatalf("%d traces in the stream, want %d", len(traces), n)
+	}
+	return traces
 }

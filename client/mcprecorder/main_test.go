@@ -151,7 +151,7 @@ func (s *site) traces(t *testing.T, recorder *client.Recorder, n int) map[string
 		t.Errorf("recorded %+v, want %d traces", got, n)
 	}
 	all := map[string][]*schema.Trace{}
-	for _, message := range s.broker.Read("TRACES", "", n) {
+	for _, message := range s.broker.ReadTraces(n) {
 		trace, err := schema.Admit("a", message.Data)
 		if err != nil {
 			t.Fatal(err)
