@@ -52,7 +52,7 @@ func resetScenario(name string, most int, at func(*proxy) place) scenario {
 // a part, with ClickHouse's own error for merges that do not keep up.
 func (s *site) tooManyParts(random *rand.Rand) {
 	s.t.Helper()
-	tables := []string{"traces", "verdicts", "drift_points", "drift_alerts", "drift_state", "bundles", "session_verdicts", "ledger", "dead_letters"}
+	tables := []string{"traces", "verdicts", "drift_points", "drift_alerts", "loop_alerts", "drift_state", "bundles", "session_verdicts", "ledger", "dead_letters"}
 	random.Shuffle(len(tables), func(i, j int) { tables[i], tables[j] = tables[j], tables[i] })
 	for some := range slices.Chunk(tables, 3) {
 		for _, table := range some {

@@ -149,7 +149,18 @@ var damages = []struct{ do, says string }{
 		"", "stream ALERTS does not contain alert ",
 	},
 	{ // they repeat a write, and nobody was told
-		"", "stream ALERTS does not contain loop.",
+		"", "table loop_alerts does not have the loop loop.",
+	},
+	{ // neither by a message
+		"", "stream ALERTS does not have the loop loop.",
+	},
+	{ // an alert about a loop is changed
+		"ALTER TABLE loop_alerts UPDATE description = 'nothing' WHERE agent_id = 'looping'" + at,
+		"table loop_alerts has the loop\n",
+	},
+	{ // there was no such loop
+		"INSERT INTO loop_alerts (event_hour, tenant, agent_id, alert_id, trace_id) SELECT event_hour, tenant, agent_id, digest, trace_id FROM kept WHERE trace_id = 'inserted-2'",
+		"table loop_alerts has the loop loop.",
 	},
 	{ // a part of a session is missing
 		"INSERT INTO bundles SELECT * REPLACE(3 AS part, CAST(repeat('c', 32), 'FixedString(32)') AS sha256) FROM bundles WHERE session_id = 'robbed'",
@@ -206,7 +217,7 @@ var otherDamages = []struct {
 	},
 	{ // an alert is about no loop
 		func(s *site) { s.alert(subject.AlertFinding, "loop.forged", `{"agent_id":"a"}`) },
-		"stream ALERTS contains loop.forged, which is not in the replay",
+		"stream ALERTS has the loop loop.forged, which is not in the replay",
 	},
 	{ // a card is no card
 		(*site).registerBrokenCard, "a registered card cannot be read",
@@ -311,8 +322,8 @@ func assertions(t testing.TB) map[string]token.Position {
 	return found
 }
 
-// publishDrift publishes traces of two agents. Those of agent drifting raise an alert. Those of
-// agent steady do not.
+// publishDrift publishes traces of three agents. Those of agent drifting raise an alert. Those of
+// agent steady do not. Agent looping pays three times the same.
 func (s *site) publishDrift() {
 	s.t.Helper()
 	var lines [][]byte
@@ -330,6 +341,11 @@ func (s *site) publishDrift() {
 			}
 			lines = append(lines, line)
 		}
+	}
+	s.publisher.register(pipelinetest.Card("ac-looping", "looping"))
+	for i := range 3 {
+		line := pipelinetest.Trace(fmt.Sprintf("looping-%d", i), "looping", "ac-looping", "looping", fmt.Sprintf("2026-02-01T00:00:%02dZ", i), "pay").Data
+		lines = append(lines, bytes.Replace(line, []byte(`"pay",`), []byte(`"pay","target":{"type":"account","identifier":"1"},`), 1))
 	}
 	s.publisher.publish(lines, nil)
 	s.await("an alert of drift", func(c store.Counts) bool { return c.DriftAlerts > 0 })

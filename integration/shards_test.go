@@ -47,6 +47,7 @@ func TestFleetOnShards(t *testing.T) {
 		"verdicts":         "SELECT agent_id, digest, status, verified, violation_types, finding_types, warning_types, similarity_score FROM current_verdicts ORDER BY ALL",
 		"drift points":     "SELECT agent_id, card_id, digest, status, ifNull(toString(similarity), ''), threshold, streak FROM visible_drift_points ORDER BY ALL",
 		"drift alerts":     "SELECT agent_id, card_id, alert_type, drift_direction, sustained_traces, trace_ids, state, revision, last_trace_id, count, summary FROM visible_drift_alerts ORDER BY ALL",
+		"loops":            "SELECT agent_id, card_id, session_id, alert_id, trace_id, severity, description FROM visible_loop_alerts ORDER BY ALL",
 		"bundles":          "SELECT agent_id, session_id, part, trace_count, trace_ids FROM visible_bundles ORDER BY ALL",
 		"session verdicts": "SELECT agent_id, session_id, part, verified, recommended_action, finding_types FROM visible_session_verdicts ORDER BY ALL",
 		"conflicts":        "SELECT agent_id, trace_id, length(digests) FROM conflicts ORDER BY ALL",

@@ -138,7 +138,7 @@ func (c *replayCommand) drift(ctx context.Context, con *console, at *machine.End
 	text := fmt.Sprintf("Computed again: %d points. %d agree with the stored ones. Agents and cards that differ: %d.\n",
 		s.Points, s.Unchanged, len(s.Differing)) +
 		added(amount{s.PointsWritten, "points"}, amount{s.AlertsWritten, "alerts"}, amount{s.BaselinesWritten, "baselines"},
-			amount{s.LoopsPublished, "alerts about loops"})
+			amount{s.LoopsWritten, "alerts about loops"})
 	for i := range s.Differing {
 		d := &s.Differing[i]
 		text += fmt.Sprintf("DIFFERS  agent %q card %q from trace %q (sequence %d) on: %s\n", d.AgentID, d.CardID, d.TraceID, d.Sequence, d.What)

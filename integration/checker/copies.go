@@ -8,6 +8,7 @@ var identities = []struct{ table, columns string }{
 	{"verdicts", "tenant, agent_id, trace_id, trace_digest, card_digest, engine_version, profile, revoked_at"},
 	{"drift_points", "tenant, agent_id, card_id, trace_id, trace_digest, engine_version"},
 	{"drift_alerts", "tenant, agent_id, alert_id, revision"},
+	{"loop_alerts", "tenant, agent_id, alert_id"},
 	{"bundles", "tenant, agent_id, session_id, part"},
 	{"session_verdicts", "tenant, agent_id, session_id, part, engine_version, profile"},
 	{"dead_letters", "tenant, stage, origin_created, origin_sequence, digest"},

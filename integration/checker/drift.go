@@ -11,6 +11,7 @@ import (
 
 	"github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/aap/session"
+	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -40,7 +41,7 @@ type measured struct {
 // arrival, then by stream sequence, with the requested ends of sessions at their places. Traces
 // that were not used had to be left out. The same history gives the loops of running sessions.
 func (k *checker) checkDrift() {
-	points, loops := k.points(), map[string]bool{}
+	points, loops := k.points(), map[string]string{} // of the loops the id of the message, and the alert
 	requested := k.requestedEnds()
 	var acts session.Acts
 	replayed := map[string]*schema.DriftAlert{} // events by the id of their message
@@ -55,8 +56,9 @@ func (k *checker) checkDrift() {
 				continue
 			}
 			if finding, found := running.Add(acts.Of(trace), trace.TraceID); found {
+				finding.Description, _ = redact.AllRules.Message(finding.Description)
 				alert := session.LoopAlert(row.AgentID, series.cardID, trace.Context.SessionID, row.Digest, row.EventTime, finding)
-				loops[session.LoopAlertPrefix+alert.AlertID.String()] = true
+				loops[session.LoopAlertPrefix+alert.AlertID.String()] = k.text(alert)
 			}
 			sample := drift.SampleOf(trace, facts)
 			sample.Order = made(row)
@@ -74,7 +76,8 @@ func (k *checker) checkDrift() {
 	k.checkPoints(points)
 	k.compareAlerts(replayed)
 	k.compareAlertMessages(replayed)
-	k.compareLoops(loops)
+	k.compareLoops("table loop_alerts", k.storedLoops(), loops)
+	k.compareLoops("stream ALERTS", k.publishedLoops(), loops)
 }
 
 // requestedEnd is a request to end a session, and its place in stream TRACES.
@@ -110,22 +113,43 @@ func endsWithin(history []*store.StoredTrace, requested []requestedEnd) map[int]
 	return ends
 }
 
-// compareLoops: stream ALERTS contains exactly the loops of the replay.
-func (k *checker) compareLoops(replayed map[string]bool) {
-	published := map[string]bool{}
+// storedLoops returns the alerts about loops of the table, by the ids of their messages.
+func (k *checker) storedLoops() map[string]string {
+	stored, err := k.Store.LoopAlerts(k.Context())
+	if err != nil {
+		k.Fatal(err)
+	}
+	loops := map[string]string{}
+	for i := range stored {
+		loops[session.LoopAlertPrefix+stored[i].AlertID.String()] = k.text(&stored[i].LoopAlert)
+	}
+	return loops
+}
+
+// publishedLoops returns those of stream ALERTS.
+func (k *checker) publishedLoops() map[string]string {
+	loops := map[string]string{}
 	for _, m := range k.readAll(stream.Alerts) {
 		if id := m.ID(); strings.HasPrefix(id, session.LoopAlertPrefix) {
-			published[id] = true
+			loops[id] = string(m.Data)
 		}
 	}
-	for id := range published {
-		if !replayed[id] {
-			k.Errorf("drift: stream ALERTS contains %s, which is not in the replay", id)
+	return loops
+}
+
+// compareLoops: a place has exactly the alerts about loops of the replay.
+func (k *checker) compareLoops(place string, found, replayed map[string]string) {
+	for id, alert := range found {
+		switch want, exists := replayed[id]; {
+		case !exists:
+			k.Errorf("drift: %s has the loop %s, which is not in the replay", place, id)
+		case alert != want:
+			k.Errorf("drift: %s has the loop\n%s\nthe replay says\n%s", place, alert, want)
 		}
 	}
 	for id := range replayed {
-		if !published[id] {
-			k.Errorf("drift: stream ALERTS does not contain %s", id)
+		if _, exists := found[id]; !exists {
+			k.Errorf("drift: %s does not have the loop %s", place, id)
 		}
 	}
 }

@@ -59,6 +59,7 @@ const (
 	pay      = `{"type":"execute","name":"pay","category":"forbidden"}`
 	refund   = `{"type":"execute","name":"refund","category":"escalation_trigger","parameters":{"refund_amount":200}}`
 	ask      = `{"type":"escalate","name":"transfer","category":"escalation_trigger","parameters":{"transfer_amount":60}}`
+	refuse   = `{"type":"deny","name":"search","category":"bounded","parameters":{"goods":"weapons"}}`
 	transfer = `{"type":"execute","name":"transfer","category":"escalation_trigger","parameters":{"transfer_amount":60}}`
 )
 
@@ -105,6 +106,10 @@ func newSmall() *small {
 	shop("m-3", "s-9", search, "honesty", "", executed(6, "shop.search", 0, ""))
 	shop("n-2", "s-10", search, "honesty", "", executed(9, "shop.search", 0, "")) // every trace has one
 	shop("n-1", "s-10", search, "honesty", "", executed(8, "shop.search", 0, ""))
+
+	for n := range 3 { // it refuses the same again and again
+		shop(fmt.Sprintf("r-%d", n+1), "s-11", refuse, "honesty", "", "")
+	}
 
 	shop("t-over", "s-3", ask, "honesty", asked("esc-2", "pending"), "")
 	shop("t-wait", "s-4", ask, "honesty", asked("esc-3", "pending"), "")

@@ -70,6 +70,15 @@ FROM VALUES('tenant String, revision UInt32, state String, last String, traces U
 	('other',   1, 'opened',  't-2', 1, '2026-01-01 10:00:02', '2026-01-01 10:00:02', '2026-01-01 10:00:02'),
 	('other',   2, 'updated', 't-3', 2, '2026-01-01 10:00:02', '2026-01-01 10:00:03', '2026-01-01 10:00:04'))`
 
+	// Engine 9 found the loop of t-4, too. The loop of t-1 is in a sealed part, in tenant other it is not.
+	answersLoops = `INSERT INTO loop_alerts (event_hour, tenant, agent_id, alert_id, card_id, session_id, detection_timestamp, received_at, retain_until, stream_sequence, severity, description, trace_id, trace_digest, engine_version)
+SELECT intDiv(toUnixTimestamp(at), 3600), tenant, 'shop', SHA256(concat(trace_id, engine)), 'c', session_id, at, at, now() + 10000000, stream_sequence, 'MEDIUM', engine, trace_id, SHA256(trace_id), engine
+FROM VALUES('tenant String, session_id String, trace_id String, stream_sequence UInt64, engine String, at DateTime64(9, \'UTC\')',
+	('default', 'done',  't-1', 1,  'e/9 (x)',  '2026-01-01 10:00:00'),
+	('default', 'night', 't-4', 13, 'e/9 (x)',  '2026-01-02 00:00:00'),
+	('default', 'night', 't-4', 13, 'e/10 (x)', '2026-01-02 00:00:00'),
+	('other',   'done',  't-1', 1,  'e/10 (x)', '2026-01-01 10:00:00'))`
+
 	answersCards = `INSERT INTO cards (tenant, agent_id, card_id, digest, issued_at) VALUES ('default', 'shop', 'c', '', '2025-01-01 00:00:00')`
 )
 
@@ -98,6 +107,11 @@ other 1 1  drift 2026-01-01 10:00:02.000000000`},
 	{"SELECT tenant, drifting, drift_kind, drift_traces, drift_summary FROM agents_now ORDER BY ALL", `
 default 0  0 
 other 1 value_drift 2 as of 2`},
+	{"SELECT tenant, agent_id, open_loops FROM agents_now ORDER BY ALL", "\ndefault shop 1\nother shop 1"},
+	{"SELECT tenant, session_id, trace_id, sealed, description, severity < 'HIGH' FROM visible_loop_alerts ORDER BY ALL", `
+default done t-1 1 e/9 (x) 1
+default night t-4 0 e/10 (x) 1
+other done t-1 0 e/10 (x) 1`},
 	{"SELECT tenant, opened_at, state, revision, last_trace_id, count, summary, closed_at FROM visible_drift_alerts ORDER BY ALL", `
 default 2026-01-01 09:00:00.000000000 opened 1 t-0 2  \N
 default 2026-01-01 10:00:00.000000000 closed 3 t-3 4 as of 3 2026-01-02 00:00:02.000000000
@@ -117,7 +131,7 @@ func TestAnswersOfViews(t *testing.T) {
 		t.Skip("the rows are written as one server's")
 	}
 	d, dsn := open(t)
-	for _, statement := range []string{answersTraces, answersBundles, answersSessions, answersVerdicts, answersPoints, answersOldAlerts, answersAlerts, answersCards} {
+	for _, statement := range []string{answersTraces, answersBundles, answersSessions, answersVerdicts, answersPoints, answersOldAlerts, answersAlerts, answersLoops, answersCards} {
 		exec(t, d, statement)
 	}
 	h := openHTTP(t, dsn)

@@ -18,7 +18,7 @@ import (
 
 // Tables are the names of the tables. They have the order of the migrations.
 var Tables = []string{
-	"traces", "verdicts", "drift_points", "drift_alerts", "drift_baselines", "drift_state",
+	"traces", "verdicts", "drift_points", "drift_alerts", "loop_alerts", "drift_baselines", "drift_state",
 	"sessions", "session_verdicts", "bundles", "bundle_copies", "seal_runs", "ledger", "dead_letters", "dead_letter_marks",
 	"revocations", "cards", "coherence_results", "task_results", "messages",
 }

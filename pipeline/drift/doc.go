@@ -1,7 +1,7 @@
 // Package drift is the stage that detects behavioral drift. It applies each agent's traces, in
 // the order in which they were made, to the agent's series under its card. It stores a point for
-// each trace, an alert for each sustained streak (AAP section 8), the baselines of the
-// comparisons, and the state to continue from.
+// each trace, the events of each alert (AAP section 8), the baselines of the comparisons, alerts
+// about loops of running sessions, and the state to continue from.
 //
 // It owns the order of traces: how long a trace waits for older ones, which traces come too late,
 // and which are duplicates. It also owns which series are in memory. It does not own the step (package aap/drift), the tables

@@ -42,6 +42,7 @@ type Rows interface {
 	InsertDriftBaselines(ctx context.Context, baselines []store.DriftBaseline) error
 	InsertDriftPoints(ctx context.Context, points []store.DriftPoint) error
 	InsertDriftAlerts(ctx context.Context, alerts []store.DriftAlert) error
+	InsertLoopAlerts(ctx context.Context, alerts []store.LoopAlert) error
 	InsertDriftStates(ctx context.Context, states []store.DriftState) error
 }
 
@@ -378,6 +379,7 @@ func (s *stage) commit(ctx context.Context, b *batch) error {
 		{"insert drift baselines", func() error { return s.rows.InsertDriftBaselines(ctx, b.baselines) }}, // after a crash the same rows again
 		{"insert drift points", func() error { return s.rows.InsertDriftPoints(ctx, b.points) }},          // after a crash the same rows again
 		{"insert drift alerts", func() error { return s.rows.InsertDriftAlerts(ctx, b.alerts) }},          // after a crash the same rows again
+		{"insert loops", func() error { return s.rows.InsertLoopAlerts(ctx, b.loops) }},                   // after a crash the same rows again
 		{"publish drift alerts", func() error { return publishAlerts(ctx, s.outlet, b.alerts) }},          // after a crash the same alerts again, under the same ids
 		{"publish loops", func() error { return publishLoops(ctx, s.outlet, b.loops) }},                   // after a crash the same alerts again, under the same ids
 		{"insert drift states", func() error { return s.rows.InsertDriftStates(ctx, b.states) }},          // after a crash the messages are redelivered: the states list them

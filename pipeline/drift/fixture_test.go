@@ -77,12 +77,12 @@ type table struct {
 	baselines map[schema.Digest]store.DriftBaseline
 	points    map[string]store.DriftPoint
 	alerts    map[store.DriftAlertKey]store.DriftAlert
-	loops     map[string]loop // by the id of the message; they are no rows
+	loops     map[string]store.LoopAlert // by the id of the message
 	states    map[seriesKey]store.DriftState
 }
 
 func newTable() *table {
-	return &table{map[schema.Digest]store.DriftBaseline{}, map[string]store.DriftPoint{}, map[store.DriftAlertKey]store.DriftAlert{}, map[string]loop{}, map[seriesKey]store.DriftState{}}
+	return &table{map[schema.Digest]store.DriftBaseline{}, map[string]store.DriftPoint{}, map[store.DriftAlertKey]store.DriftAlert{}, map[string]store.LoopAlert{}, map[seriesKey]store.DriftState{}}
 }
 
 func (t *table) insertBaselines(baselines []store.DriftBaseline) {
@@ -119,23 +119,14 @@ func (t *table) insert(y *batch) {
 	t.insertBaselines(y.baselines)
 	t.insertPoints(y.points)
 	t.insertAlerts(y.alerts)
-	t.publishLoops(y.loops)
+	t.insertLoops(y.loops)
 	t.insertStates(y.states)
 }
 
-func (t *table) publishLoops(loops []loop) {
+func (t *table) insertLoops(loops []store.LoopAlert) {
 	for _, l := range loops {
 		t.loops[session.LoopAlertPrefix+l.AlertID.String()] = l
 	}
-}
-
-// loopListing returns one line for each loop, sorted.
-func (t *table) loopListing() (lines []string) {
-	for id, l := range t.loops {
-		lines = append(lines, fmt.Sprintf("%s %s %s %s: %s", id, l.AgentID, l.SessionID, l.Finding.TraceID, l.Finding.Description))
-	}
-	slices.Sort(lines)
-	return lines
 }
 
 // statesOf returns the states of series, in any order.
@@ -168,7 +159,7 @@ func (t *table) finished() (n uint64) {
 	return n
 }
 
-// listing returns one line for each point and alert, sorted. Listings must be equal.
+// listing returns one line for each baseline, point, alert and loop, sorted. Listings must be equal.
 func (t *table) listing() []string {
 	var lines []string
 	for _, b := range t.baselines {
@@ -179,6 +170,9 @@ func (t *table) listing() []string {
 	}
 	for _, a := range t.alerts {
 		lines = append(lines, alertLine(&a.DriftAlert))
+	}
+	for _, l := range t.loops {
+		lines = append(lines, loopLine(&l))
 	}
 	slices.Sort(lines)
 	return lines
@@ -194,6 +188,10 @@ func pointLine(p *store.DriftPoint) string {
 
 func baselineLine(b *store.DriftBaseline) string {
 	return fmt.Sprintf("baseline %s %s %.8s %s %d %v %v", b.AgentID, b.CardID, b.BaselineID, b.Mode, b.Traces, b.TraceIDs, b.Weights)
+}
+
+func loopLine(l *store.LoopAlert) string {
+	return fmt.Sprintf("loop %d %+v", l.Sequence, l.LoopAlert)
 }
 
 func alertLine(a *schema.DriftAlert) string {

@@ -49,7 +49,7 @@ type batch struct {
 	baselines  []store.DriftBaseline
 	points     []store.DriftPoint
 	alerts     []store.DriftAlert
-	loops      []loop
+	loops      []store.LoopAlert
 	states     []store.DriftState
 	finished   []stream.Message
 	refused    int
@@ -266,7 +266,7 @@ func baselineRow(of seriesKey, b *aapdrift.Formed, formed, received time.Time) s
 	row := store.DriftBaseline{
 		AgentID: of.AgentID, CardID: of.CardID, BaselineID: b.ID, Mode: string(b.Mode), EngineVersion: aapdrift.EngineVersion,
 		FormedAt: formed, Received: received, Traces: uint32(b.Tally.Traces),
-		EscalationRate: b.Tally.EscalationRate(), Texts: uint32(b.Reasoning.Texts),
+		EscalationRate: b.Tally.EscalationRate(), Texts: uint32(b.Reasoning.Texts), SessionIDs: b.Sessions,
 	}
 	for _, t := range b.Traces {
 		row.TraceIDs, row.TraceDigests = append(row.TraceIDs, t.TraceID), append(row.TraceDigests, t.Digest.String())

@@ -11,32 +11,25 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/wire"
-	"github.com/plumbline/plumbline/schema"
 )
 
-// loop is an alert about a session that repeats the same act while it runs. This stage finds loops
-// because it alone applies an agent's traces in order, one after the other, and keeps a state for
-// each agent. aap/session defines what a loop is. The verdict on the session has the finding again.
-type loop struct {
-	schema.LoopAlert
-	received time.Time      // when the broker received the trace that made it a loop
-	point    store.PointKey // of that trace
-}
-
-// follow adds an applied trace to the run of equal acts of its session.
+// follow adds an applied trace to the run of equal acts of its session. If it makes a loop, there is an
+// alert while the session runs. This stage finds loops because it alone applies an agent's traces in
+// order, one after the other, and keeps a state for each agent. aap/session defines what a loop is.
+// The verdict on the session has the finding again.
 func (f *fold) follow(e *entry, point *store.DriftPoint) {
 	finding, found := e.series.loops.Add(e.act, e.sample.TraceID)
 	if !found {
 		return
 	}
 	finding.Description, _ = redact.AllRules.Message(finding.Description) // the name of an action may contain a secret
-	f.out.loops = append(f.out.loops, loop{
+	f.out.loops = append(f.out.loops, store.LoopAlert{
 		LoopAlert: session.LoopAlert(point.AgentID, point.CardID, point.SessionID, point.TraceDigest, point.EventTime, finding),
-		received:  point.Received, point: point.Key(),
+		Received:  point.Received, RetainUntil: time.Time(point.RetainUntil), StreamCreated: point.StreamCreated, Sequence: point.Sequence,
 	})
 }
 
-func publishLoops(ctx context.Context, outlet Outlet, loops []loop) error {
+func publishLoops(ctx context.Context, outlet Outlet, loops []store.LoopAlert) error {
 	if len(loops) == 0 {
 		return nil
 	}

@@ -45,7 +45,7 @@ type ReplaySummary struct {
 
 	PointsWritten    int `json:"points_written"`
 	AlertsWritten    int `json:"alerts_written"` // events of alerts, and published
-	LoopsPublished   int `json:"loops_published"`
+	LoopsWritten     int `json:"loops_written"`  // alerts about loops, and published
 	BaselinesWritten int `json:"baselines_written"`
 }
 
@@ -186,7 +186,7 @@ func (b *batch) drop(out func(agent, card string, received time.Time) bool) {
 	b.points = slices.DeleteFunc(b.points, func(p store.DriftPoint) bool { return out(p.AgentID, p.CardID, p.Received) })
 	b.alerts = slices.DeleteFunc(b.alerts, func(a store.DriftAlert) bool { return out(a.AgentID, a.CardID, a.Received) })
 	b.baselines = slices.DeleteFunc(b.baselines, func(b store.DriftBaseline) bool { return out(b.AgentID, b.CardID, b.Received) })
-	b.loops = slices.DeleteFunc(b.loops, func(l loop) bool { return out(l.AgentID, l.CardID, l.received) })
+	b.loops = slices.DeleteFunc(b.loops, func(l store.LoopAlert) bool { return out(l.AgentID, l.CardID, l.Received) })
 }
 
 // compare is the first pass: it finds the series that differ.
@@ -243,8 +243,7 @@ func contradiction(stored, computed *store.DriftPoint) string {
 
 // write is the second pass: it writes what is missing in the series that do not differ. Alert
 // messages are published before their rows are inserted, because the next replay publishes only
-// alerts without a row. A loop has no row of its own: its alert is published if the point of its
-// trace is missing.
+// alerts without a row.
 func (w *replaying) write(ctx context.Context, b *batch) error {
 	b.drop(func(agent, card string, _ time.Time) bool {
 		return w.differing[seriesKey{AgentID: agent, CardID: card}]
@@ -256,7 +255,6 @@ func (w *replaying) write(ctx context.Context, b *batch) error {
 	if err != nil {
 		return err
 	}
-	b.loops = slices.DeleteFunc(b.loops, func(l loop) bool { return points[l.point] != nil })
 	b.points = slices.DeleteFunc(b.points, func(p store.DriftPoint) bool {
 		stored := points[p.Key()] != nil
 		points[p.Key()] = &p
@@ -267,7 +265,16 @@ func (w *replaying) write(ctx context.Context, b *batch) error {
 		return err
 	}
 	b.alerts = slices.DeleteFunc(b.alerts, func(a store.DriftAlert) bool { return alerts[a.Key()] })
-	ids := make([]schema.Digest, len(b.baselines))
+	ids := make([]schema.Digest, len(b.loops))
+	for i := range ids {
+		ids[i] = b.loops[i].AlertID
+	}
+	loops, err := w.Store.LookUpLoopAlerts(ctx, ids)
+	if err != nil {
+		return err
+	}
+	b.loops = slices.DeleteFunc(b.loops, func(l store.LoopAlert) bool { return loops[l.AlertID] })
+	ids = make([]schema.Digest, len(b.baselines))
 	for i := range ids {
 		ids[i] = b.baselines[i].BaselineID
 	}
@@ -282,6 +289,7 @@ func (w *replaying) write(ctx context.Context, b *batch) error {
 		func() error { return w.Store.InsertDriftBaselines(ctx, b.baselines) },
 		func() error { return w.Store.InsertDriftPoints(ctx, b.points) },
 		func() error { return w.Store.InsertDriftAlerts(ctx, b.alerts) },
+		func() error { return w.Store.InsertLoopAlerts(ctx, b.loops) },
 	} {
 		if err := step(); err != nil {
 			return err
@@ -290,6 +298,6 @@ func (w *replaying) write(ctx context.Context, b *batch) error {
 	w.summary.BaselinesWritten += len(b.baselines)
 	w.summary.PointsWritten += len(b.points)
 	w.summary.AlertsWritten += len(b.alerts)
-	w.summary.LoopsPublished += len(b.loops)
+	w.summary.LoopsWritten += len(b.loops)
 	return nil
 }

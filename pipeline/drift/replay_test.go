@@ -48,7 +48,7 @@ func (s *scene) replay(r *Replay) *ReplaySummary {
 }
 
 func (s *ReplaySummary) written() int {
-	return s.PointsWritten + s.AlertsWritten + s.BaselinesWritten + s.LoopsPublished
+	return s.PointsWritten + s.AlertsWritten + s.BaselinesWritten + s.LoopsWritten
 }
 
 // A replay restores exactly what is missing, alerts under their ids, each once.
@@ -59,7 +59,7 @@ func TestReplayRestoresTheSameResults(t *testing.T) {
 	if whole.written() != 0 || whole.Unchanged != whole.Points || whole.Points != s.fleet.Planted().Stored {
 		t.Errorf("with nothing missing: %+v", whole)
 	}
-	for _, table := range []string{"drift_points", "drift_alerts", "drift_baselines"} {
+	for _, table := range []string{"drift_points", "drift_alerts", "loop_alerts", "drift_baselines"} {
 		s.Exec(t, "ALTER TABLE %s DELETE WHERE cityHash64(agent_id) %% 2 = 0", table)
 	}
 	some := s.replay(s.replayOf())
@@ -67,7 +67,7 @@ func TestReplayRestoresTheSameResults(t *testing.T) {
 	if some.PointsWritten == 0 || some.BaselinesWritten == 0 || some.Points != whole.Points {
 		t.Errorf("some missing: %+v", some)
 	}
-	for _, table := range []string{"drift_points", "drift_alerts", "drift_baselines"} {
+	for _, table := range []string{"drift_points", "drift_alerts", "loop_alerts", "drift_baselines"} {
 		s.Exec(t, "ALTER TABLE %s DELETE WHERE 1", table)
 	}
 	all := s.replay(s.replayOf())
@@ -81,8 +81,8 @@ func TestReplayRestoresTheSameResults(t *testing.T) {
 	if events < len(s.fleet.Planted().Drift) || all.AlertsWritten != events || all.PointsWritten != s.fleet.Planted().Stored {
 		t.Errorf("all missing: %+v, stored %d events of alerts, planted %d points", all, events, s.fleet.Planted().Stored)
 	}
-	if loops := s.fleet.Planted().SessionFindings[schema.ActionLoop]; all.LoopsPublished != len(loops) || len(loops) == 0 {
-		t.Errorf("%d alerts about loops are published again, planted %q", all.LoopsPublished, loops)
+	if loops := s.fleet.Planted().SessionFindings[schema.ActionLoop]; all.LoopsWritten != len(loops) || len(loops) == 0 {
+		t.Errorf("%d alerts about loops are stored again, planted %q", all.LoopsWritten, loops)
 	}
 	if again := s.replay(s.replayOf()); again.written() != 0 {
 		t.Errorf("again: %+v", again)

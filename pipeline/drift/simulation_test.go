@@ -144,6 +144,10 @@ func (r *simulatedRows) InsertDriftAlerts(ctx context.Context, rows []store.Drif
 	return insertEach(ctx, r, "insert alerts", rows, func(a *store.DriftAlert) string { return wire.DriftAlertID(&a.DriftAlert) }, r.tables.insertAlerts)
 }
 
+func (r *simulatedRows) InsertLoopAlerts(ctx context.Context, rows []store.LoopAlert) error {
+	return insertEach(ctx, r, "insert loops", rows, func(a *store.LoopAlert) string { return a.AlertID.String() }, r.tables.insertLoops)
+}
+
 func (r *simulatedRows) InsertDriftStates(ctx context.Context, rows []store.DriftState) error {
 	return insertEach(ctx, r, "insert states", rows, func(s *store.DriftState) string { return s.AgentID }, r.tables.insertStates)
 }
@@ -216,7 +220,7 @@ func (s *simulation) check() {
 	if got := s.tables.finished(); got != want.finished() {
 		s.w.Wrong("the states name %d messages, want %d", got, want.finished())
 	}
-	s.checkAlerts(want)
+	s.checkAlerts()
 }
 
 // messages returns the messages of a partition.
@@ -229,17 +233,16 @@ func (s *simulation) messages(partition int) (messages []stream.Message) {
 	return messages
 }
 
-// checkAlerts requires that the published alerts equal those in the table, and the loops those of the
-// undisturbed fold.
-func (s *simulation) checkAlerts(want *table) {
+// checkAlerts requires that the published alerts and loops equal those in the tables.
+func (s *simulation) checkAlerts() {
 	published := map[string]bool{}
 	for i := range s.alerts.Stored {
 		published[s.alerts.Stored[i].ID] = true
 	}
-	if len(published) != len(s.tables.alerts)+len(want.loops) {
-		s.w.Wrong("%d alerts are published, the table has %d, and there are %d loops", len(published), len(s.tables.alerts), len(want.loops))
+	if len(published) != len(s.tables.alerts)+len(s.tables.loops) {
+		s.w.Wrong("%d alerts are published, the tables have %d and %d loops", len(published), len(s.tables.alerts), len(s.tables.loops))
 	}
-	for id := range want.loops {
+	for id := range s.tables.loops {
 		if !published[id] {
 			s.w.Wrong("the loop %s is not published", id)
 		}

@@ -169,7 +169,7 @@ func (s *scene) check() {
 	}
 }
 
-// checkReplay requires that baselines, points, alerts, alert messages and states equal those of
+// checkReplay requires that baselines, points, alerts, loops, their messages and states equal those of
 // an uninterrupted fold of the stream, which it returns.
 func (s *scene) checkReplay() *table {
 	s.t.Helper()
@@ -235,6 +235,13 @@ func (s *scene) stored() (lines []string) {
 	}
 	for i := range alerts {
 		lines = append(lines, alertLine(&alerts[i].DriftAlert))
+	}
+	loops, err := s.Store.LoopAlerts(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range loops {
+		lines = append(lines, loopLine(&loops[i]))
 	}
 	slices.Sort(lines)
 	return lines
@@ -358,6 +365,10 @@ func (c *crash) InsertDriftAlerts(ctx context.Context, alerts []store.DriftAlert
 	return c.call("alerts", len(alerts), func() error { return c.rows.InsertDriftAlerts(ctx, alerts) })
 }
 
+func (c *crash) InsertLoopAlerts(ctx context.Context, alerts []store.LoopAlert) error {
+	return c.call("loops", len(alerts), func() error { return c.rows.InsertLoopAlerts(ctx, alerts) })
+}
+
 func (c *crash) InsertDriftStates(ctx context.Context, states []store.DriftState) error {
 	return c.call("states", len(states), func() error { return c.rows.InsertDriftStates(ctx, states) })
 }
@@ -401,7 +412,7 @@ func TestCrashesLoseAndDuplicateNothing(t *testing.T) {
 	s.publishLines(s.lines[:len(s.lines)/2])
 	s.endSessions()
 	s.publishLines(s.lines[len(s.lines)/2:])
-	for _, operation := range []string{"baselines", "alerts", "publish", "points", "states", "ack"} {
+	for _, operation := range []string{"baselines", "alerts", "loops", "publish", "points", "states", "ack"} {
 		for _, after := range []bool{false, true} {
 			s.runUntilCrash(operation, after)
 		}

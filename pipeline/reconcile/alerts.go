@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 
 // checkAlerts checks that every message of stream ALERTS was published under the id of its
 // subject: a verdict, an event of a drift alert, a loop, an entry of an agent's ledger. Rows are
-// joined with alerts by that id.
+// joined with alerts by that id. It also checks that loops have rows.
 func (c *check) checkAlerts(ctx context.Context) error {
 	state, err := c.Client.StreamState(ctx, stream.Alerts)
 	if err != nil {
@@ -29,6 +30,7 @@ func (c *check) checkAlerts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var loops []publishedLoop
 	for m, err := range walk.Messages(ctx, c.Client, stream.Alerts, state) {
 		if err != nil {
 			return err
@@ -43,7 +45,66 @@ func (c *check) checkAlerts(ctx context.Context) error {
 			c.differ(about, "the alert was published under the id %.200q, the id of its subject is %q", m.ID(), id)
 		}
 		if c.failed != nil {
-			break
+			return nil
+		}
+		if strings.HasPrefix(id, session.LoopAlertPrefix) && id == m.ID() {
+			loop := publishedLoop{about: about, received: m.Received}
+			if err := json.Unmarshal(m.Data, &loop.LoopAlert); err != nil {
+				return fmt.Errorf("read the alert at sequence %d of stream ALERTS: %w", m.Sequence, err) // alertID has read it
+			}
+			loops = append(loops, loop)
+		}
+		if len(loops) == lookAtOnce {
+			if err := c.checkLoops(ctx, loops); err != nil {
+				return err
+			}
+			loops = loops[:0]
+		}
+	}
+	return c.checkLoops(ctx, loops)
+}
+
+// publishedLoop is an alert about a loop as stream ALERTS has it.
+type publishedLoop struct {
+	schema.LoopAlert
+	about    Difference
+	received time.Time
+}
+
+// aDay is longer than it normally takes until the alert about a received trace is published. Retention
+// counts from the receipt of the trace.
+const aDay = 24 * time.Hour
+
+// checkLoops reports alerts about loops that have no row, although their traces have points: drift
+// stores both before it publishes the alert.
+func (c *check) checkLoops(ctx context.Context, loops []publishedLoop) error {
+	if len(loops) == 0 {
+		return nil
+	}
+	ids := make([]schema.Digest, len(loops))
+	for i := range loops {
+		ids[i] = loops[i].AlertID
+	}
+	stored, err := c.Store.LookUpLoopAlerts(ctx, ids)
+	if err != nil {
+		return err
+	}
+	missing := slices.DeleteFunc(loops, func(l publishedLoop) bool { return stored[l.AlertID] || c.expired(l.AgentID, l.received.Add(-aDay)) })
+	if len(missing) == 0 {
+		return nil
+	}
+	traces := make([]schema.Digest, len(missing))
+	for i := range missing {
+		traces[i] = missing[i].TraceDigest
+	}
+	measured, err := c.Store.MeasuredDigests(ctx, traces)
+	if err != nil {
+		return err
+	}
+	for i := range missing {
+		if l := &missing[i]; measured[l.TraceDigest] {
+			l.about.Kind = LoopMissing
+			c.differ(l.about, "the alert about a loop was published, and it is no row of loop_alerts")
 		}
 	}
 	return nil

@@ -21,6 +21,7 @@ const (
 	VerdictMissing    Kind = "verdict_missing"
 	VerdictID         Kind = "verdict_id_differs"
 	AlertID           Kind = "alert_id_differs"
+	LoopMissing       Kind = "loop_missing"
 	PointMissing      Kind = "point_missing"
 	PointForeign      Kind = "point_foreign"
 	PointOverdue      Kind = "point_overdue"
@@ -75,6 +76,7 @@ var remedies = map[Kind]string{
 	VerdictMissing:    keepEvidence + "plumbline replay judges the trace again",
 	VerdictID:         "run plumbline migrate of this version: column verdict_id is computed when it is read, and the rows are intact",
 	AlertID:           keepEvidence + "join the alert by the verdict in its text, not by its id",
+	LoopMissing:       keepEvidence + "plumbline replay --drift stores the alert again",
 	PointMissing:      keepEvidence + "plumbline replay --drift measures the trace again",
 	PointForeign:      keepEvidence + "nobody published the trace of this point: do not use it",
 	PointOverdue:      "check the drift stage: /readyz and its log give the reason; it continues where it stopped",

@@ -1,18 +1,23 @@
 package reconcile_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/plumbline/plumbline/aap/session"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/reconcile"
+	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/wire"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // A verdict that the database shows under a wrong id is reported, and so is an alert that was
@@ -68,6 +73,34 @@ func TestWrongIDsAreReported(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.demand(t, map[reconcile.Kind]string{reconcile.AlertID: fmt.Sprintf("%q", alert.ID)})
+	}
+	if _, found := s.compare(t); len(found) != 6 {
+		t.Errorf("reported, want the six alerts:\n%s", lines(found))
+	}
+	s.checkLoopsHaveRows(t)
+}
+
+// checkLoopsHaveRows publishes an alert about a loop, which is reported until it is a row.
+func (s *site) checkLoopsHaveRows(t *testing.T) {
+	t.Helper()
+	measured := trace("found", "s", 1)
+	for _, digest := range []schema.Digest{measured.Digest, schema.DigestOf([]byte("a trace that retention has removed"))} {
+		alert := store.LoopAlert{Received: time.Now(), LoopAlert: session.LoopAlert("a", "ac", "s", digest, time.Now(), schema.SessionFinding{TraceID: "found"})}
+		data, err := json.Marshal(alert.LoopAlert)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Client.PublishAlerts(t.Context(), []wire.Alert{{Kind: subject.AlertFinding, Agent: "a", ID: session.LoopAlertPrefix + alert.AlertID.String(), Data: data}}); err != nil {
+			t.Fatal(err)
+		}
+		_, found := s.compare(t)
+		missing := slices.DeleteFunc(found, func(d reconcile.Difference) bool { return d.Kind != reconcile.LoopMissing })
+		if (len(missing) == 1) != (digest == measured.Digest) {
+			t.Errorf("reported:\n%s", lines(missing))
+		}
+		if err := s.Store.InsertLoopAlerts(t.Context(), []store.LoopAlert{alert}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, found := s.compare(t); len(found) != 6 {
 		t.Errorf("reported, want the six alerts:\n%s", lines(found))

@@ -58,7 +58,7 @@ func baselineRow(agent, card string) DriftBaseline {
 	return DriftBaseline{
 		AgentID: agent, CardID: card, BaselineID: schema.DigestOf([]byte("baseline " + card)), Mode: "first", EngineVersion: "e",
 		FormedAt: firstEvent, Received: firstReceived, Traces: 2, TraceIDs: []string{"tr-0", nasty}, TraceDigests: []string{"00", "01"},
-		Features: []string{"action:execute", nasty}, Weights: []float64{1, 0.5}, EscalationRate: 0.5, Texts: 1,
+		Features: []string{"action:execute", nasty}, Weights: []float64{1, 0.5}, EscalationRate: 0.5, Texts: 1, SessionIDs: []string{nasty},
 	}
 }
 

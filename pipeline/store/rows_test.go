@@ -18,7 +18,7 @@ const nasty = "'; DROP TABLE x; -- {x:String} \x00 `a` \\ \n"
 func TestRowsNameColumns(t *testing.T) {
 	s, _ := open(t)
 	for table, columns := range map[string][]string{
-		"drift_points": columnsOf[DriftPoint](), "drift_alerts": columnsOf[alertRow](), "drift_state": columnsOf[DriftState](),
+		"drift_points": columnsOf[DriftPoint](), "drift_alerts": columnsOf[alertRow](), "loop_alerts": columnsOf[loopRow](), "drift_state": columnsOf[DriftState](),
 		"drift_baselines": columnsOf[DriftBaseline](), "session_verdicts": columnsOf[sessionVerdictRow](),
 		"sessions": columnsOf[Session](), "bundles": columnsOf[Bundle](), "bundle_copies": columnsOf[BundleCopy](), "seal_runs": columnsOf[SealRun](),
 		"dead_letters": columnsOf[DeadLetter](), "cards": columnsOf[cardRow](),
@@ -73,6 +73,26 @@ func TestDriftPointsAndAlertsAreIdempotent(t *testing.T) {
 	}
 	if events, err := s.DriftAlertEvents(t.Context()); err != nil || !reflect.DeepEqual(events, []DriftAlert{alert, closed}) {
 		t.Errorf("%v\n got %+v\nwant %+v\n%+v", err, events, alert, closed)
+	}
+	loop := LoopAlert{
+		LoopAlert: schema.LoopAlert{
+			AlertID: schema.DigestOf([]byte("loop")), AlertType: schema.LoopDetected, AgentID: nasty, CardID: "ac-1", SessionID: nasty,
+			DetectionTimestamp: firstEvent, TraceDigest: schema.DigestOf([]byte("a")), EngineVersion: "0.1.0",
+			Finding: schema.SessionFinding{Type: schema.ActionLoop, Severity: schema.SeverityMedium, Description: nasty, TraceID: nasty, Field: "action.name"},
+		},
+		Received: firstReceived, StreamCreated: streamCreated, Sequence: 7,
+	}
+	for range 2 {
+		if err := s.InsertLoopAlerts(t.Context(), []LoopAlert{loop}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if loops, err := s.LoopAlerts(t.Context()); err != nil || !reflect.DeepEqual(loops, []LoopAlert{loop}) {
+		t.Errorf("%v\n got %+v\nwant %+v", err, loops, loop)
+	}
+	another := schema.DigestOf([]byte("another"))
+	if known, err := s.LookUpLoopAlerts(t.Context(), []schema.Digest{loop.AlertID, another}); err != nil || !known[loop.AlertID] || known[another] {
+		t.Errorf("of the loops are stored %v, error %v", known, err)
 	}
 	third := closed
 	third.Revision = 3

@@ -138,6 +138,7 @@ var (
 	queryListedTraces        = fmt.Sprintf(mustQuery("listed_traces"), "")
 	queryListedVerdicts      = mustQuery("verdict_rows", "listed_verdicts")
 	queryListedViolations    = fmt.Sprintf(mustQuery("listed_traces"), mustQuery("listed_violations"))
+	queryLoopAlerts          = mustQuery("loop_alerts")
 	queryLookupDriftAlerts   = mustQuery("lookup_drift_alerts")
 	queryLookupDriftPoints   = mustQuery("lookup_drift_points")
 	queryLookupLetters       = mustQuery("lookup_letters")
