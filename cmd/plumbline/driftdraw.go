@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/pipeline/durable"
@@ -16,13 +17,18 @@ const drawnPoints = 1000
 
 // sparkOf returns the sparkline of a series, with the threshold of its newest point.
 func sparkOf(r *store.DriftReport) *sparkline {
-	opened := openings(r)
+	opened, closed := changes(r)
 	s := &sparkline{}
 	for _, p := range lastPoints(r) {
 		point := sparkPoint{baseline: p.Status == string(aapdrift.StatusBaseline), drift: p.Status == string(aapdrift.StatusDrift)}
-		if at := p.EventTime.UnixNano(); point.drift && opened[at] {
-			point.alert = true
+		at := p.EventTime.UnixNano()
+		if point.opens = point.drift && opened[at] != ""; point.opens {
+			point.what = opened[at]
 			delete(opened, at) // other traces may have the same time
+		}
+		if point.closes = !point.drift && closed[at] != ""; point.closes {
+			point.what = closed[at]
+			delete(closed, at)
 		}
 		if p.Similarity != nil {
 			point.similarity, point.measured = *p.Similarity, true
@@ -37,22 +43,42 @@ func lastPoints(r *store.DriftReport) []store.DriftPoint {
 	return r.Points[max(0, len(r.Points)-drawnPoints):]
 }
 
-// openings returns the times at which alerts opened.
-func openings(r *store.DriftReport) map[int64]bool {
-	opened := map[int64]bool{}
+// changes returns the times at which alerts opened and closed, with what the alerts say.
+func changes(r *store.DriftReport) (opened, closed map[int64]string) {
+	opened, closed = map[int64]string{}, map[int64]string{}
 	for i := range r.Alerts {
-		opened[r.Alerts[i].OpenedAt.UnixNano()] = true
+		a := &r.Alerts[i]
+		opened[a.OpenedAt.UnixNano()] = "alert opened: " + strings.Join(a.Measures, ", ")
+		if a.ClosedAt.IsZero() {
+			opened[a.OpenedAt.UnixNano()] += ". " + a.Summary
+		} else {
+			closed[a.ClosedAt.UnixNano()] = "alert closed. " + a.Summary
+		}
 	}
-	return opened
+	return opened, closed
 }
 
-// writeDrawing writes a heading and the lines of a sparkline. It writes nothing without lines.
-func writeDrawing(w io.Writer, heading string, lines []string) error {
+// drawnLines returns the drawing of a series with a heading and a legend. It returns nothing where there are
+// no points.
+func drawnLines(r *store.DriftReport, columns int, g glyphs) []string {
+	s, points := sparkOf(r), lastPoints(r)
+	lines := s.lines(columns, g)
 	if len(lines) == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "%s\n%s\n\n", heading, strings.Join(lines, "\n"))
-	return err
+	heading := fmt.Sprintf("Similarity of the newest %d points, %s to %s; threshold %g",
+		len(points), points[0].EventTime.Format(time.RFC3339), points[len(points)-1].EventTime.Format(time.RFC3339), s.threshold)
+	return append(append([]string{heading}, lines...), g.legend(), "")
+}
+
+// writeLines writes lines of text.
+func writeLines(w io.Writer, lines []string) error {
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // draw writes the drawing of the only series.
@@ -71,12 +97,15 @@ func (c *driftExplainCommand) draw(reports []store.DriftReport) error {
 	return nil
 }
 
+// mostName is how many bytes of a name fit twice above the plot.
+const mostName = 48
+
 // seriesChart draws the similarity of a series, its threshold, the baseline, where a condition is open,
 // and the alerts.
 func seriesChart(agent string, r *store.DriftReport) *chart {
 	s := sparkOf(r)
 	c := &chart{
-		title: fmt.Sprintf("Similarity of %s under %s", printable(agent), printable(r.State.CardID)),
+		title: fmt.Sprintf("Similarity of %s under %s", printable(schema.Clip(agent, mostName)), printable(schema.Clip(r.State.CardID, mostName))),
 		x:     chartAxis{fmt.Sprintf("the newest %d points", len(s.points)), 1, float64(max(2, len(s.points)))},
 		y:     chartAxis{"similarity to the baseline", 0, 1},
 	}
@@ -86,13 +115,16 @@ func seriesChart(agent string, r *store.DriftReport) *chart {
 		if p.measured {
 			line.points = append(line.points, chartPoint{x, p.similarity})
 		}
-		if p.alert {
-			c.marks = append(c.marks, chartMark{"alert", x})
+		if p.opens {
+			c.marks = append(c.marks, chartMark{name: "alert opened", note: p.what, x: x})
+		}
+		if p.closes {
+			c.marks = append(c.marks, chartMark{name: "alert closed", note: p.what, x: x, dashed: true})
 		}
 	}
 	c.lines = []chartLine{line}
 	c.bands = append(bandsOf(s.points, "baseline", 2, func(p sparkPoint) bool { return p.baseline }),
-		bandsOf(s.points, "drift", 1, func(p sparkPoint) bool { return p.drift })...)
+		bandsOf(s.points, "alert open", 1, func(p sparkPoint) bool { return p.drift })...)
 	if s.threshold > 0 {
 		c.thresholds = []chartThreshold{{fmt.Sprintf("threshold %g", s.threshold), s.threshold}}
 	}

@@ -338,7 +338,7 @@ func foundChart(r *trial.Report) *chart {
 		x:          chartAxis{"traces after the change", 0, chartTraces},
 		y:          chartAxis{"% of the changes of actions, values, escalations, denials, cost and errors", 0, 100},
 		thresholds: []chartThreshold{{fmt.Sprintf("%d %%", wantedShare), wantedShare}},
-		marks:      []chartMark{{fmt.Sprintf("%d traces", wantedTraces), wantedTraces}},
+		marks:      []chartMark{{name: fmt.Sprintf("%d traces", wantedTraces), x: wantedTraces}},
 	}
 	color := map[string]int{}
 	for i := range r.Results {

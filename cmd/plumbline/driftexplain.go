@@ -59,15 +59,8 @@ type seriesView struct {
 	Earlier    []baselineName      `json:"earlier_baselines"`
 	Points     []pointView         `json:"points"` // the newest, in order
 	Streak     streakView          `json:"streak"`
+	Evidence   []evidenceView      `json:"evidence"` // of each measure in modes sessions and pinned, the strongest first
 	Alerts     []schema.DriftAlert `json:"alerts"`
-}
-
-type paramsView struct {
-	Mode      string  `json:"mode"`
-	Threshold float64 `json:"threshold"`
-	Sustained int     `json:"sustained"`
-	Window    int     `json:"window"`
-	N         int     `json:"baseline_traces"`
 }
 
 type baselineName struct {
@@ -79,7 +72,8 @@ type baselineName struct {
 type baselineView struct {
 	baselineName
 	Traces         int           `json:"traces"`
-	TraceIDs       []string      `json:"trace_ids"`
+	TraceIDs       []string      `json:"trace_ids"` // none in mode sessions: they are the traces of the sessions
+	SessionIDs     []string      `json:"session_ids"`
 	EscalationRate float64       `json:"escalation_rate"`
 	Texts          int           `json:"texts"`
 	Features       []featureView `json:"features"` // the centroid
@@ -140,8 +134,7 @@ func (c *driftExplainCommand) Run(ctx context.Context, con *console) error {
 			return err
 		}
 		if len(reports) == 0 {
-			return fmt.Errorf("%w: drift knows no agent %q%s (of tenant %s). To list the agents, run: plumbline sql 'SELECT DISTINCT agent_id, card_id FROM drift_points'",
-				errNothing, c.Agent, underCard(c.Card), c.Tenant)
+			return noSuchAgent(c.Agent, c.Card, c.Tenant)
 		}
 		e := &driftExplanation{AgentID: c.Agent}
 		var params aapdrift.Params
@@ -168,8 +161,7 @@ func (c *driftExplainCommand) Run(ctx context.Context, con *console) error {
 			return writeJSON(con.out, e)
 		}
 		for i := range e.Series {
-			drawn := sparkOf(&reports[i])
-			if err := e.Series[i].write(con.out, e.AgentID, drawn.lines(columnsOf(con.out), glyphsOf(os.Getenv))); err != nil {
+			if err := e.Series[i].write(con.out, e.AgentID, drawnLines(&reports[i], columnsOf(con.out), glyphsOf(os.Getenv))); err != nil {
 				return err
 			}
 		}
@@ -178,6 +170,11 @@ func (c *driftExplainCommand) Run(ctx context.Context, con *console) error {
 		}
 		return e.List.write(con.out)
 	})
+}
+
+func noSuchAgent(agent, card, tenant string) error {
+	return fmt.Errorf("%w: drift knows no agent %q%s (of tenant %s). To list the agents, run: plumbline sql 'SELECT DISTINCT agent_id, card_id FROM drift_points'",
+		errNothing, agent, underCard(card), tenant)
 }
 
 func underCard(card string) string {
@@ -191,10 +188,8 @@ func seriesOf(r *store.DriftReport, state *aapdrift.State, points int) seriesVie
 	e := state.Explain()
 	v := seriesView{
 		CardID: r.State.CardID, Traces: e.Traces, LastEvent: r.State.LastEvent,
-		Parameters: paramsView{
-			string(e.Params.Mode), e.Params.SimilarityThreshold, e.Params.Sustained, e.Params.Window, e.Params.BaselineTraces(),
-		},
-		Earlier: []baselineName{}, Points: []pointView{}, Alerts: []schema.DriftAlert{},
+		Parameters: paramsOf(e.Params),
+		Earlier:    []baselineName{}, Points: []pointView{}, Evidence: evidenceOf(e.Evidence), Alerts: []schema.DriftAlert{},
 		Streak: streakView{
 			Length: e.Streak, Alerted: e.Alerted, Why: e.Why, Direction: e.Direction, Traces: []lowView{}, Measures: []measureView{},
 		},
@@ -202,7 +197,7 @@ func seriesOf(r *store.DriftReport, state *aapdrift.State, points int) seriesVie
 	if b := e.Baseline; b != nil {
 		v.Baseline = &baselineView{
 			baselineName: baselineName{ID: b.ID, Mode: string(b.Mode)},
-			Traces:       b.Tally.Traces, TraceIDs: []string{}, EscalationRate: b.Tally.EscalationRate(), Texts: b.Reasoning.Texts,
+			Traces:       b.Tally.Traces, TraceIDs: []string{}, SessionIDs: []string{}, EscalationRate: b.Tally.EscalationRate(), Texts: b.Reasoning.Texts,
 		}
 		for _, f := range b.Features {
 			v.Baseline.Features = append(v.Baseline.Features, featureView{f.Key, f.Weight})
@@ -212,7 +207,7 @@ func seriesOf(r *store.DriftReport, state *aapdrift.State, points int) seriesVie
 		b := &r.Baselines[i]
 		name := baselineName{b.BaselineID, b.Mode, b.FormedAt}
 		if v.Baseline != nil && b.BaselineID == v.Baseline.ID {
-			v.Baseline.baselineName, v.Baseline.TraceIDs = name, b.TraceIDs
+			v.Baseline.baselineName, v.Baseline.TraceIDs, v.Baseline.SessionIDs = name, b.TraceIDs, b.SessionIDs
 			if len(v.Baseline.Features) == 0 { // the state of a baseline of sessions has no names
 				for at, feature := range b.Features {
 					v.Baseline.Features = append(v.Baseline.Features, featureView{feature, b.Weights[at]})
@@ -259,19 +254,26 @@ func section(w io.Writer, heading string, rows [][]any) error {
 
 // write prints the series, with a drawing of its similarity.
 func (v *seriesView) write(w io.Writer, agent string, drawing []string) error {
-	p := v.Parameters
-	head := [][]any{
+	head := append([][]any{
 		{"agent", agent}, {"card", v.CardID}, {"traces", fmt.Sprintf("%d applied, the newest of %s", v.Traces, cell(v.LastEvent))},
-		{"mode", fmt.Sprintf("%s: threshold %g, %d in a row raise an alert, window %d, a baseline of %d traces", p.Mode, p.Threshold, p.Sustained, p.Window, p.N)},
-	}
+	}, v.Parameters.rows()...)
 	heading, baseline := "Baseline: not formed yet", [][]any(nil)
 	if b := v.Baseline; b != nil {
 		heading = fmt.Sprintf("Baseline %s (%s): the centroid of %d traces", short(b.ID), b.Mode, b.Traces)
+		if n := len(b.SessionIDs); n > 0 {
+			heading += fmt.Sprintf(" of %d sessions", n)
+		}
 		if n := len(v.Earlier); n > 0 {
 			heading += fmt.Sprintf("; %d other baselines are recorded", n)
 		}
+		if !b.FormedAt.IsZero() {
+			baseline = append(baseline, []any{"formed at", b.FormedAt})
+		}
+		if len(b.SessionIDs) > 0 {
+			baseline = append(baseline, []any{"sessions", strings.Join(b.SessionIDs, " ")})
+		}
 		if len(b.TraceIDs) > 0 {
-			baseline = append(baseline, []any{"formed at", b.FormedAt}, []any{"traces", strings.Join(b.TraceIDs, " ")})
+			baseline = append(baseline, []any{"traces", strings.Join(b.TraceIDs, " ")})
 		}
 		baseline = append(baseline, []any{"escalation rate", fmt.Sprintf("%.2f", b.EscalationRate)}, []any{"reasoning texts", b.Texts})
 		for _, f := range b.Features {
@@ -289,9 +291,10 @@ func (v *seriesView) write(w io.Writer, agent string, drawing []string) error {
 	return errors.Join(
 		section(w, "Series", head),
 		section(w, heading, baseline),
-		writeDrawing(w, fmt.Sprintf("Similarity of the newest points, the newest last; threshold %g", p.Threshold), drawing),
+		writeLines(w, drawing),
 		section(w, "Points, the newest last", points),
-		section(w, "Streak: "+v.Streak.Why, v.Streak.rows()),
+		section(w, "Now: "+v.Streak.Why, v.Streak.rows()),
+		v.writeEvidence(w),
 		section(w, fmt.Sprintf("Alerts: %d", len(v.Alerts)), alertRows(v.Alerts)))
 }
 
@@ -323,7 +326,14 @@ func alertRows(alerts []schema.DriftAlert) (rows [][]any) {
 		a := &alerts[i]
 		rows = append(rows, []any{a.OpenedAt, short(a.AlertID), string(a.Analysis.DriftDirection),
 			fmt.Sprintf("similarity %.4f", a.Analysis.SimilarityScore), strings.Join(a.TraceIDs, " ")})
-		rows = append(rows, []any{"", "", string(a.State), fmt.Sprintf("revision %d, %d traces, the last %s", a.Revision, a.Count, a.LastTraceID)})
+		state := string(a.State)
+		if !a.ClosedAt.IsZero() {
+			state += " " + cell(a.ClosedAt)
+		}
+		rows = append(rows, []any{"", "", state, fmt.Sprintf("revision %d, %d traces, the last %s", a.Revision, a.Count, a.LastTraceID)})
+		if len(a.Measures) > 0 {
+			rows = append(rows, []any{"", "", "measures", strings.Join(a.Measures, " ")})
+		}
 		if a.Summary != "" {
 			rows = append(rows, []any{"", "", "what changed", a.Summary})
 		}

@@ -34,6 +34,15 @@ func (c *driftLsCommand) Run(ctx context.Context, con *console) error {
 		if err != nil {
 			return err
 		}
+		if len(alerts) == 0 && c.Agent != "" { // a name that is wrong must not look like an agent without alerts
+			known, err := s.DriftOf(ctx, c.Agent, "", 0)
+			if err != nil {
+				return err
+			}
+			if len(known) == 0 {
+				return noSuchAgent(c.Agent, "", c.Tenant)
+			}
+		}
 		if c.JSON {
 			return writeEach(con.out, alerts)
 		}

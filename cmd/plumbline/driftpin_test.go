@@ -2,7 +2,9 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
 )
@@ -19,23 +21,43 @@ func TestWholeSessionsArePinned(t *testing.T) {
 		from     string
 		sessions int
 		want     []string
-		fails    bool
+		says     string
 	}{
-		{"", 2, []string{"1", "2", "3", "6"}, false},
-		{"2", 2, []string{"2", "5", "6", "8"}, false},
-		{"5", 1, []string{"5", "8"}, false},
-		{"5", 3, []string{"5", "7", "8"}, true},
+		{"", 2, []string{"1", "2", "3", "6"}, ""},
+		{"2", 2, []string{"2", "5", "6", "8"}, ""},
+		{"5", 1, []string{"5", "8"}, ""},
+		{"5", 3, []string{"5", "7", "8"}, `has 2 sessions under card "x" that begin with trace "5" or later, not 3: give --sessions 2, or begin earlier`},
+		{"", 9, []string{"1", "2", "3", "5", "6", "7", "8"}, `has 4 sessions under card "x", not 9: give --sessions 4`},
+		{"3", 1, nil, `no trace "3" (of tenant t) with which a session begins`},
 	} {
-		command := driftPinCommand{From: c.from, Sessions: c.sessions}
-		sessions, chosen := map[string]bool{}, []aapdrift.Sample(nil)
-		var ids []string
+		chosen := choice{driftPinCommand: &driftPinCommand{Agent: "agent", From: c.from, Sessions: &c.sessions}, known: true, sessions: map[string]*pinnedSession{}}
+		chosen.Tenant = "t"
 		for i := range traces {
-			if command.wantsSession(&traces[i], sessions, chosen) {
-				chosen, ids = append(chosen, traces[i]), append(ids, traces[i].TraceID)
-			}
+			chosen.take(&traces[i])
 		}
-		if err := command.check(chosen); !slices.Equal(ids, c.want) || (err != nil) != c.fails {
-			t.Errorf("%d sessions from %q: traces %q, error %v; want %q, an error: %v", c.sessions, c.from, ids, err, c.want, c.fails)
+		var ids []string
+		for i := range chosen.traces {
+			ids = append(ids, chosen.traces[i].TraceID)
 		}
+		err := chosen.check()
+		if !slices.Equal(ids, c.want) || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%d sessions from %q: traces %q, error %v; want %q, %q", c.sessions, c.from, ids, err, c.want, c.says)
+		}
+	}
+}
+
+// A taken session may go on unless a trace marks its end, or the agent has acted half an hour without it.
+func TestRunningSessionsOfAPin(t *testing.T) {
+	sessions := 3
+	chosen := choice{driftPinCommand: &driftPinCommand{Sessions: &sessions}, sessions: map[string]*pinnedSession{}}
+	began := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+	for _, x := range []aapdrift.Sample{
+		{TraceID: "1", Session: "idle", EventTime: began}, {TraceID: "2", Session: "ended", SessionEnd: true, EventTime: began.Add(time.Hour)},
+		{TraceID: "3", Session: "runs", EventTime: began.Add(time.Hour)}, {TraceID: "4", Session: "not taken", EventTime: began.Add(time.Hour)},
+	} {
+		chosen.take(&x)
+	}
+	if running := chosen.running(); !slices.Equal(running, []string{"runs"}) {
+		t.Errorf("%q may go on", running)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"math"
@@ -48,14 +49,22 @@ type chartBand struct {
 	from, to float64
 }
 
-// chartMark is a vertical line.
+// chartMark is a vertical line. note is shown where the pointer rests on it.
 type chartMark struct {
-	name string
-	x    float64
+	name   string
+	note   string
+	x      float64
+	dashed bool
 }
 
 // palette has colors that are told apart by people who do not see all of them (Okabe and Ito).
 var palette = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"}
+
+// darkStyle has the colors on a dark background. A viewer without style sheets draws the light ones.
+const darkStyle = `<style>@media (prefers-color-scheme: dark) {
+.paper{fill:#1b1b1b} .ink{fill:#dddddd} .axis{stroke:#aaaaaa} .grid{stroke:#3a3a3a} .threshold{stroke:#aaaaaa} .mark{stroke:#ff7070}
+.line0{stroke:#56b4e9} .line1{stroke:#ff8c42} .line2{stroke:#2fc79a} .band0{fill:#56b4e9} .band1{fill:#ff8c42} .band2{fill:#2fc79a}
+}</style>`
 
 // The places of a chart, in pixels.
 const (
@@ -70,19 +79,21 @@ func (c *chart) svg() []byte {
 	d.add(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`,
 		chartWidth, chartHeight, chartWidth, chartHeight)
 	d.add(`<title>%s</title>`, xmlText(c.title))
-	d.add(`<rect width="%d" height="%d" fill="#ffffff"/>`, chartWidth, chartHeight)
+	d.add(darkStyle)
+	d.add(`<rect width="%d" height="%d" fill="#ffffff" class="paper"/>`, chartWidth, chartHeight)
 	d.text(chartLeft, 24, "start", "15", c.title)
 	for _, b := range c.bands {
 		from, to := d.px(b.from), d.px(b.to)
-		d.add(`<rect x="%s" y="%d" width="%s" height="%d" fill="%s" fill-opacity="0.15"/>`,
-			pixels(from), chartTop, pixels(max(1, to-from)), chartBottom-chartTop, colorOf(b.color))
+		d.add(`<rect x="%s" y="%d" width="%s" height="%d" %s/>`, pixels(from), chartTop, pixels(max(1, to-from)), chartBottom-chartTop, b.style())
 	}
 	d.axes()
 	for _, t := range c.thresholds {
-		d.line(chartLeft, d.py(t.y), chartRight, d.py(t.y), `stroke="#555555" stroke-dasharray="6 4"`)
+		d.line(chartLeft, d.py(t.y), chartRight, d.py(t.y), thresholdStyle)
 	}
 	for _, m := range c.marks {
-		d.line(d.px(m.x), chartTop, d.px(m.x), chartBottom, `stroke="#cc0000" stroke-width="1.5"`)
+		d.add(`<g><title>%s</title>`, xmlText(cmp.Or(m.note, m.name)))
+		d.line(d.px(m.x), chartTop, d.px(m.x), chartBottom, m.style())
+		d.add(`</g>`)
 	}
 	for _, l := range c.lines {
 		d.polyline(&l)
@@ -118,15 +129,15 @@ func place(v float64, a chartAxis, first, last float64) float64 {
 // axes draws both axes, each with a tick at round values.
 func (d *drawing) axes() {
 	for _, v := range ticks(d.x) {
-		d.line(d.px(v), chartBottom, d.px(v), chartBottom+5, `stroke="#333333"`)
+		d.line(d.px(v), chartBottom, d.px(v), chartBottom+5, axisStyle)
 		d.text(d.px(v), chartBottom+20, "middle", "12", round(v))
 	}
 	for _, v := range ticks(d.y) {
-		d.line(chartLeft, d.py(v), chartRight, d.py(v), `stroke="#e6e6e6"`)
+		d.line(chartLeft, d.py(v), chartRight, d.py(v), `stroke="#e6e6e6" class="grid"`)
 		d.text(chartLeft-8, d.py(v)+4, "end", "12", round(v))
 	}
-	d.line(chartLeft, chartBottom, chartRight, chartBottom, `stroke="#333333"`)
-	d.line(chartLeft, chartTop, chartLeft, chartBottom, `stroke="#333333"`)
+	d.line(chartLeft, chartBottom, chartRight, chartBottom, axisStyle)
+	d.line(chartLeft, chartTop, chartLeft, chartBottom, axisStyle)
 	d.text((chartLeft+chartRight)/2, chartBottom+42, "middle", "12", d.x.label)
 	d.text(chartLeft, chartTop-8, "start", "12", d.y.label)
 }
@@ -154,7 +165,7 @@ func (d *drawing) line(x1, y1, x2, y2 float64, style string) {
 }
 
 func (d *drawing) text(x, y float64, anchor, size, text string) {
-	d.add(`<text x="%s" y="%s" text-anchor="%s" font-size="%s" fill="#222222">%s</text>`, pixels(x), pixels(y), anchor, size, xmlText(text))
+	d.add(`<text x="%s" y="%s" text-anchor="%s" font-size="%s" fill="#222222" class="ink">%s</text>`, pixels(x), pixels(y), anchor, size, xmlText(text))
 }
 
 func (d *drawing) polyline(l *chartLine) {
@@ -166,12 +177,24 @@ func (d *drawing) polyline(l *chartLine) {
 }
 
 func (l *chartLine) style() string {
-	style := fmt.Sprintf(`stroke="%s"`, colorOf(l.color))
-	if l.dashed {
-		style += ` stroke-dasharray="4 3"`
-	}
-	return style
+	return fmt.Sprintf(`stroke="%s" class="line%d"`, colorOf(l.color), l.color%len(palette)) + dashes(l.dashed)
 }
+
+func (b *chartBand) style() string {
+	return fmt.Sprintf(`fill="%s" fill-opacity="0.15" class="band%d"`, colorOf(b.color), b.color%len(palette))
+}
+
+func (m *chartMark) style() string {
+	return `stroke="#cc0000" stroke-width="1.5" class="mark"` + dashes(m.dashed)
+}
+
+func dashes(dashed bool) string { return choose(dashed, ` stroke-dasharray="4 3"`, "") }
+
+// The styles of axes and thresholds.
+const (
+	axisStyle      = `stroke="#333333" class="axis"`
+	thresholdStyle = `stroke="#555555" stroke-dasharray="6 4" class="threshold"`
+)
 
 // legend names lines, thresholds, bands and marks. Those with the same name are named once.
 func (d *drawing) legend() {
@@ -190,15 +213,15 @@ func (d *drawing) legend() {
 		entry(l.name, func(x, y float64) { d.line(x, y, x+28, y, l.style()+` stroke-width="2"`) })
 	}
 	for _, t := range d.thresholds {
-		entry(t.name, func(x, y float64) { d.line(x, y, x+28, y, `stroke="#555555" stroke-dasharray="6 4"`) })
+		entry(t.name, func(x, y float64) { d.line(x, y, x+28, y, thresholdStyle) })
 	}
 	for _, b := range d.bands {
 		entry(b.name, func(x, y float64) {
-			d.add(`<rect x="%s" y="%s" width="28" height="12" fill="%s" fill-opacity="0.15"/>`, pixels(x), pixels(y-6), colorOf(b.color))
+			d.add(`<rect x="%s" y="%s" width="28" height="12" %s/>`, pixels(x), pixels(y-6), b.style())
 		})
 	}
 	for _, m := range d.marks {
-		entry(m.name, func(x, y float64) { d.line(x+14, y-7, x+14, y+7, `stroke="#cc0000" stroke-width="1.5"`) })
+		entry(m.name, func(x, y float64) { d.line(x+14, y-7, x+14, y+7, m.style()) })
 	}
 }
 

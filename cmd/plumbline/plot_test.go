@@ -46,7 +46,7 @@ func TestChartIsWellFormed(t *testing.T) {
 		lines:      []chartLine{{name: name, points: []chartPoint{{0, 0}, {50, 0.5}, {200, 7}}}, {name: "second", color: 7, dashed: true}},
 		thresholds: []chartThreshold{{"threshold 0.3", 0.5}},
 		bands:      []chartBand{{"baseline", 2, 0, 50}, {"baseline", 2, 75, 100}},
-		marks:      []chartMark{{"alert", 50}},
+		marks:      []chartMark{{name: "alert", note: name, x: 50}},
 	}
 	all := strings.Join(elements(t, c.svg()), "\n")
 	for _, want := range []string{

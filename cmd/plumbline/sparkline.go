@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"strings"
 
@@ -20,21 +21,25 @@ type sparkPoint struct {
 	similarity float64
 	measured   bool // has a similarity: it is not part of the baseline, and not late
 	baseline   bool
-	drift      bool // a condition is open, or a streak is sustained
-	alert      bool // an alert begins
+	drift      bool   // a condition is open, or a streak is sustained
+	opens      bool   // an alert opens
+	closes     bool   // an alert closes
+	what       string // the alert says, where one opens or closes
 }
 
 // glyphs are the characters of a sparkline.
 type glyphs struct {
 	levels          []string // of similarity, from 0 to 1
-	low, alert      string
+	low             string
+	opens, closes   string
+	both            string // one alert opens and one closes in a column
 	baseline, drift string
 	none            string
 }
 
 var (
-	blocks = glyphs{strings.Split("▁▂▃▄▅▆▇█", ""), "▾", "▲", "b", "━", " "}
-	ascii  = glyphs{strings.Split("0123456789", ""), "v", "^", "b", "=", " "}
+	blocks = glyphs{strings.Split("▁▂▃▄▅▆▇█", ""), "▾", "▲", "▽", "◆", "b", "━", " "}
+	ascii  = glyphs{strings.Split("0123456789", ""), "v", "^", "$", "&", "b", "=", " "}
 )
 
 // glyphsOf returns block characters in a UTF-8 locale, and ASCII in others: there a level is the first
@@ -84,7 +89,9 @@ func (s *sparkline) lines(width int, g glyphs) []string {
 		}},
 		{"below", func(p sparkPoint) string { return choose(p.measured && p.similarity < s.threshold, g.low, g.none) }},
 		{"window", func(p sparkPoint) string { return choose(p.drift, g.drift, choose(p.baseline, g.baseline, g.none)) }},
-		{"alert", func(p sparkPoint) string { return choose(p.alert, g.alert, g.none) }},
+		{"alert", func(p sparkPoint) string {
+			return choose(p.opens && p.closes, g.both, choose(p.opens, g.opens, choose(p.closes, g.closes, g.none)))
+		}},
 	}
 	var lines []string
 	for _, row := range rows {
@@ -99,13 +106,20 @@ func (s *sparkline) lines(width int, g glyphs) []string {
 	return lines
 }
 
+// legend says what the characters of lines mean.
+func (g glyphs) legend() string {
+	return fmt.Sprintf("  %s baseline   %s alert open   %s below the threshold   %s alert opens   %s closes   %s both",
+		g.baseline, g.drift, g.low, g.opens, g.closes, g.both)
+}
+
 // column summarizes the points of one column.
 func (s *sparkline) column(n, columns int) (sum sparkPoint) {
 	for _, p := range s.points[n*len(s.points)/columns : (n+1)*len(s.points)/columns] {
 		if p.measured && (!sum.measured || p.similarity < sum.similarity) {
 			sum.similarity, sum.measured = p.similarity, true
 		}
-		sum.baseline, sum.drift, sum.alert = sum.baseline || p.baseline, sum.drift || p.drift, sum.alert || p.alert
+		sum.baseline, sum.drift = sum.baseline || p.baseline, sum.drift || p.drift
+		sum.opens, sum.closes = sum.opens || p.opens, sum.closes || p.closes
 	}
 	return sum
 }

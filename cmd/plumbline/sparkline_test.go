@@ -8,7 +8,7 @@ import (
 )
 
 // drawn is a series of four traces of a baseline, three usual, three low ones of which the last
-// raises an alert, and a recovery.
+// raises an alert, and a recovery, which closes it.
 func drawn() *sparkline {
 	s := &sparkline{threshold: 0.3}
 	for range 4 {
@@ -17,7 +17,7 @@ func drawn() *sparkline {
 	for _, similarity := range []float64{0.9, 1, 0.52, 0.2, 0.1, 0, 0.95} {
 		s.points = append(s.points, sparkPoint{similarity: similarity, measured: true})
 	}
-	s.points[9].drift, s.points[9].alert = true, true
+	s.points[9].drift, s.points[9].opens, s.points[10].closes = true, true, true
 	return s
 }
 
@@ -28,8 +28,8 @@ func TestSparkline(t *testing.T) {
 		glyphs glyphs
 		text   string
 	}{
-		{blocks, "  similarity      ██▅▂▁▁█\n  below              ▾▾▾\n  window      bbbb     ━\n  alert                ▲"},
-		{ascii, "  similarity      9952109\n  below              vvv\n  window      bbbb     =\n  alert                ^"},
+		{blocks, "  similarity      ██▅▂▁▁█\n  below              ▾▾▾\n  window      bbbb     ━\n  alert                ▲▽"},
+		{ascii, "  similarity      9952109\n  below              vvv\n  window      bbbb     =\n  alert                ^$"},
 	} {
 		if got := strings.Join(drawn().lines(80, want.glyphs), "\n"); got != want.text {
 			t.Errorf("drawn:\n%s\nwant:\n%s", got, want.text)
@@ -42,7 +42,7 @@ func TestSparkline(t *testing.T) {
 func TestSparklineOnANarrowTerminal(t *testing.T) {
 	s := &sparkline{threshold: 0.3}
 	for i := range 1000 {
-		s.points = append(s.points, sparkPoint{similarity: 0.9, measured: true, alert: i == 503})
+		s.points = append(s.points, sparkPoint{similarity: 0.9, measured: true, opens: i == 503})
 	}
 	s.points[500].similarity = 0.1
 	lines := s.lines(34, ascii)
