@@ -268,7 +268,7 @@ type DriftAlert struct {
 	EngineVersion      string        `json:"engine_version"`
 	Mode               string        `json:"mode"`                  // source of the baselines, a mode of aap/drift
 	BaselineID         Digest        `json:"baseline_id"`           // the baseline that the traces were compared with
-	Methodology        string        `json:"methodology,omitempty"` // why the thresholds differ from those of AAP section 8.3
+	Methodology        string        `json:"methodology,omitempty"` // how the baseline is chosen and what is tested (AAP section 8.3), and why thresholds differ
 
 	State       AlertState `json:"state,omitempty"`
 	Revision    int        `json:"revision,omitempty"`      // 1 when the alert opens, then one more for each event
