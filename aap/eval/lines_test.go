@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"io"
@@ -53,27 +52,31 @@ func TestEveryLineHasItsOwnAnswer(t *testing.T) {
 
 // A caller that sends line by line gets each answer before the next question.
 func TestEachRequestIsAnsweredBeforeTheNext(t *testing.T) {
-	questions, ask := io.Pipe()
-	answer, answers := io.Pipe()
-	done := make(chan error, 1)
-	go func() {
-		err := Run(questions, answers, Options{Profile: ProfileReference, Now: judgedAt})
-		_ = answers.Close()
-		done <- err
-	}()
-	in := bufio.NewReader(answer)
-	for range 3 {
-		if _, err := io.WriteString(ask, goodLine+"\n"); err != nil {
-			t.Fatal(err)
-		}
-		if line, err := in.ReadString('\n'); err != nil || !strings.Contains(line, `"ok":true`) {
-			t.Fatalf("answer %q, %v", line, err)
-		}
-	}
-	_ = ask.Close()
-	if err := <-done; err != nil {
+	caller := &caller{t: t, questions: 3}
+	if err := Run(caller, &caller.answers, Options{Profile: ProfileReference, Now: judgedAt}); err != nil {
 		t.Fatal(err)
 	}
+	if caller.asked != caller.questions {
+		t.Errorf("%d questions were read", caller.asked)
+	}
+}
+
+// caller asks each question when the one before is answered.
+type caller struct {
+	t                *testing.T
+	questions, asked int
+	answers          bytes.Buffer
+}
+
+func (c *caller) Read(p []byte) (int, error) {
+	if got := strings.Count(c.answers.String(), `"ok":true`); got != c.asked || strings.Count(c.answers.String(), "\n") != got {
+		c.t.Errorf("after %d questions, the answers are %q", c.asked, &c.answers)
+	}
+	if c.asked == c.questions {
+		return 0, io.EOF
+	}
+	c.asked++
+	return copy(p, goodLine+"\n"), nil
 }
 
 // The cost of a long line depends only on its length; a request of many megabytes is answered.
