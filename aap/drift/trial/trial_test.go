@@ -199,6 +199,9 @@ func TestHalvesOfTheCorpusAgents(t *testing.T) {
 // On 8,039 recorded traces of real agents, of which none changed, the published rule raises 81 alerts and
 // the default none. The default finds the required share of the changes, soon enough, in both halves.
 func TestRulesOnTheCorpus(t *testing.T) {
+	if raceEnabled {
+		t.Skip("takes half a minute with the race detector: make test runs it without; the other tests have several series at once, too")
+	}
 	report := tried(t, corpus(t), Options{Rules: []Rule{Published(), Default()}, Changes: inject.Library(), Seed: 1, Split: All, LeastTraces: 250, MarkEnds: true})
 	for _, want := range []struct {
 		half   Half
