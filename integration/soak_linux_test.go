@@ -30,7 +30,10 @@ const (
 	soakShare   = 0.6              // of the maximum
 	soakProbe   = time.Minute      // how long the maximum is measured
 	soakTick    = time.Second / 10 // between requests at that share
+	soakIdle    = 20 * time.Second // after which a session is sealed
 	soakParts   = 3                // of the time; the first is the warm-up
+	soakLooks   = 10               // at what waits to be sealed, in the second half of a part
+	soakLag     = 0.03             // permitted growth of what waits, of each trace that is published
 	soakPerHour = 0.01             // permitted growth of memory in every part
 	// Memory at rest varies by so much without any growth. A leak of one byte per trace is more than
 	// that after half a million traces.
@@ -39,8 +42,8 @@ const (
 
 // TestSoak measures how many traces per second a whole site with the default batch ages can process
 // until they are stored, measured for drift and sealed. It then publishes 60 % of that for a long
-// time, in parts. After each part everything is sealed, and the site is at rest. From the first rest
-// on, neither the goroutines of a service nor its resident memory nor its heap may grow in every
+// time, in parts. Sealing must keep up within each part. After each part everything is sealed, and the
+// site is at rest. From the first rest on, neither the goroutines of a service nor its resident memory nor its heap may grow in every
 // part, memory by more than 1 % per hour. Memory is compared at rest because under load the work
 // in progress changes it by tens of percent within seconds. Growth in every part is what a
 // leak does, while a part with the largest batch so far leaves more memory once.
@@ -48,7 +51,7 @@ func TestSoak(t *testing.T) {
 	if *soakMinutes == 0 {
 		t.Skip("takes more than half an hour: make soak")
 	}
-	s := newSiteAt(t, place{defaultBatches: true, settings: map[string][]string{"exporter": {"PLUMBLINE_SEAL_IDLE=20s"}}})
+	s := newSiteAt(t, place{defaultBatches: true, settings: map[string][]string{"exporter": {"PLUMBLINE_SEAL_IDLE=" + soakIdle.String()}}})
 	l := &soakLoad{site: s}
 	for agent := range soakAgents {
 		s.publisher.register(pipelinetest.Card(soakCard(agent), soakAgent(agent)))
@@ -58,18 +61,18 @@ func TestSoak(t *testing.T) {
 		l.publish(soakRequest)
 	}
 	l.rest()
-	carried := time.Since(began) - 20*time.Second // the last session was idle for so long
+	carried := time.Since(began) - soakIdle // of the last session
 	maximum := float64(l.sent) / carried.Seconds()
 	rate := cmp.Or(*soakRate, soakShare*maximum)
 	t.Logf("%d traces were stored, measured and sealed in %s: %.0f a second; publishing %.0f a second", l.sent, carried.Round(time.Second), maximum, rate)
 
 	part := time.Duration(*soakMinutes * float64(time.Minute) / soakParts)
-	settled := l.steadily(rate, part)
+	settled := l.keepsUp(rate, part)
 	l.rest()
 	traces, rests := l.sent, []idle{s.atRest()}
 	for range soakParts - 1 {
-		if unsealed := l.steadily(rate, part); unsealed > 2*settled {
-			t.Errorf("%d traces wait to be sealed, and %d did after the warm-up: sealing falls behind", unsealed, settled)
+		if unsealed := l.keepsUp(rate, part); unsealed > 2*settled {
+			t.Errorf("%d traces wait to be sealed, and %d did after the warm-up: sealing is slower", unsealed, settled)
 		}
 		l.rest()
 		rests = append(rests, s.atRest())
@@ -79,8 +82,9 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sent := uint64(l.sent); counts.Traces != sent || counts.DriftPoints != sent || l.sealed() != sent || counts.DeadLetters != 0 {
-		t.Errorf("%d traces were acknowledged: %+v, %d are sealed", sent, counts, l.sealed())
+	sealed, err := l.sealed()
+	if sent := uint64(l.sent); counts.Traces != sent || counts.DriftPoints != sent || sealed != sent || counts.DeadLetters != 0 {
+		t.Errorf("%d traces were acknowledged: %+v, %d are sealed, error %v", sent, counts, sealed, err)
 	}
 }
 
@@ -114,51 +118,113 @@ func (l *soakLoad) publish(n int) {
 	l.site.publisher.acked = l.site.publisher.acked[:0] // only counts are compared
 }
 
-// steadily publishes at a rate for a time. It returns how many traces are not sealed at the end.
-func (l *soakLoad) steadily(rate float64, d time.Duration) (unsealed uint64) {
+// keepsUp publishes a part and requires that sealing keeps up in its second half. It returns how many
+// traces wait at the end. In the first half, what waits grows until the first sessions were idle for long
+// enough. Each part begins at rest, so the parts alone do not differ if each of them falls behind.
+func (l *soakLoad) keepsUp(rate float64, part time.Duration) uint64 {
+	l.site.t.Helper()
+	looks := l.steadily(rate, part)
+	last := looks[len(looks)-1]
+	if part < 4*soakIdle {
+		l.site.t.Logf("parts of %s are too short to tell whether sealing keeps up: at least %s are needed", part, 4*soakIdle)
+		return last.unsealed
+	}
+	grew := growth(looks)
+	l.site.t.Logf("of each trace published in the second half, %+.4f more wait to be sealed", grew)
+	if grew > soakLag {
+		l.site.t.Errorf("sealing falls behind: what waits to be sealed grew by %.1f %% of what was published; %.1f %% are permitted: %+v", 100*grew, 100*soakLag, looks)
+	}
+	return last.unsealed
+}
+
+// look is one look at what waits to be sealed.
+type look struct {
+	sent     int // traces published in all
+	unsealed uint64
+}
+
+// steadily publishes at a rate for a time. In its second half it looks at regular intervals at what waits
+// to be sealed; the last look is at the end.
+func (l *soakLoad) steadily(rate float64, d time.Duration) (looks []look) {
 	l.slow = 0
 	began, from, before := time.Now(), l.sent, l.site.cpu()
 	tick := time.NewTicker(soakTick)
 	defer tick.Stop()
-	for time.Since(began) < d {
+	ask := func() {
+		if sealed, err := l.sealed(); err != nil {
+			l.site.t.Logf("ask what is sealed: %v", err)
+		} else {
+			looks = append(looks, look{l.sent, uint64(l.sent) - sealed})
+		}
+	}
+	for next := d / 2; time.Since(began) < d; {
 		<-tick.C
 		due := int(rate * time.Since(began).Seconds())
 		if n := from + due - l.sent; n > 0 {
 			l.publish(min(n, soakRequest))
 		}
+		if time.Since(began) >= next {
+			ask()
+			next += d / 2 / soakLooks
+		}
+	}
+	ask()
+	if len(looks) < soakLooks/2 {
+		l.site.t.Fatalf("the database told only %d of %d times what is sealed", len(looks), soakLooks+1)
 	}
 	behind, err := l.site.client.Backlog(background, stream.Traces, stream.VerifierConsumer)
 	for _, process := range slices.Sorted(maps.Keys(before)) {
 		spent := l.site.cpu()[process] - before[process]
 		l.site.t.Logf("%-8s %6.1f µs of CPU a trace", process, float64(spent.Microseconds())/float64(l.sent-from))
 	}
-	unsealed = uint64(l.sent) - l.sealed()
 	l.site.t.Logf("%d traces in %s, %.0f a second; the slowest request took %s; behind: %d traces to store, %d to seal; %v",
 		l.sent-from, d.Round(time.Second), float64(l.sent-from)/time.Since(began).Seconds(), l.slow.Round(time.Millisecond),
-		behind, unsealed, err)
-	return unsealed
+		behind, looks[len(looks)-1].unsealed, err)
+	return looks
+}
+
+// growth returns by how many traces what waits grows with each trace that is published: the slope of the
+// line through the looks (least squares). Sealing is uneven: sessions end together, and a merge delays it
+// for seconds. A line through ten looks tells a lasting lag from that; the difference of two does not.
+func growth(looks []look) float64 {
+	var sent, unsealed float64 // the means
+	for _, l := range looks {
+		sent += float64(l.sent) / float64(len(looks))
+		unsealed += float64(l.unsealed) / float64(len(looks))
+	}
+	var together, square float64
+	for _, l := range looks {
+		d := float64(l.sent) - sent
+		together += d * (float64(l.unsealed) - unsealed)
+		square += d * d
+	}
+	return together / square
 }
 
 // rest waits until everything is sealed and every consumer is idle: then everything is also
 // stored and measured. Counting millions of rows repeatedly would be an additional load.
 func (l *soakLoad) rest() {
 	l.site.t.Helper()
-	pipelinetest.AwaitWithin(l.site.t, 10*time.Minute, "all traces in bundles", func() bool { return l.sealed() >= uint64(l.sent) })
+	pipelinetest.AwaitWithin(l.site.t, 10*time.Minute, "all traces in bundles", func() bool {
+		sealed, err := l.sealed()
+		return err == nil && sealed >= uint64(l.sent)
+	})
 	checker.AwaitRest(l.site.t, l.site.client)
 }
 
-// sealed counts the traces in bundles; 0 if the database does not answer.
-func (l *soakLoad) sealed() (n uint64) {
+// sealed counts the traces in bundles.
+func (l *soakLoad) sealed() (n uint64, err error) {
 	result, err := l.site.store.Query(background, "SELECT sum(trace_count) FROM bundles")
 	if err != nil {
-		return 0
+		return 0, err
 	}
 	for row, err := range result.Rows {
-		if err == nil {
-			n, _ = row[0].(uint64)
+		if err != nil {
+			return 0, err
 		}
+		n = row[0].(uint64)
 	}
-	return n
+	return n, nil
 }
 
 // counts repeats the query while the database takes too long.
@@ -346,6 +412,35 @@ func TestLeaksAreDistinguishedFromGathering(t *testing.T) {
 	} {
 		if got := leaks(c.goroutines); got != c.want {
 			t.Errorf("%s: leaks is %v", name, got)
+		}
+	}
+}
+
+// The figures of a part of ten minutes with 4,000 traces a second: a look each 30 seconds.
+func TestFallingBehindIsDistinguishedFromWaiting(t *testing.T) {
+	const published = 120_000
+	for name, c := range map[string]struct {
+		unsealed []uint64 // of thousands
+		want     bool
+	}{
+		"those of the last 20 seconds":     {[]uint64{80, 80, 80, 80, 80, 80, 80, 80, 80, 80}, false},
+		"sessions that end together":       {[]uint64{84, 81, 83, 80, 82, 84, 81, 83, 80, 84}, false},
+		"uneven":                           {[]uint64{81, 92, 84, 109, 79, 88, 102, 81, 90, 98}, false},
+		"a slow merge at the end":          {[]uint64{80, 80, 80, 80, 80, 80, 80, 80, 80, 125}, false},
+		"a slow merge, then as before":     {[]uint64{80, 80, 150, 120, 90, 80, 80, 80, 80, 80}, false},
+		"behind, then catches up":          {[]uint64{400, 360, 320, 280, 240, 200, 160, 120, 80, 80}, false},
+		"seals one of a hundred less":      {[]uint64{92, 93, 94, 95, 97, 98, 99, 100, 101, 103}, false},
+		"seals one of twenty less":         {[]uint64{140, 146, 152, 158, 164, 170, 176, 182, 188, 194}, true},
+		"seals one of twenty less, uneven": {[]uint64{141, 158, 147, 187, 158, 178, 198, 180, 198, 212}, true},
+		"seals half":                       {[]uint64{680, 740, 800, 860, 920, 980, 1040, 1100, 1160, 1220}, true},
+		"seals nothing":                    {[]uint64{1200, 1320, 1440, 1560, 1680, 1800, 1920, 2040, 2160, 2280}, true},
+	} {
+		var looks []look
+		for i, n := range c.unsealed {
+			looks = append(looks, look{sent: 5_000_000 + i*published, unsealed: n * 1000})
+		}
+		if grew := growth(looks); (grew > soakLag) != c.want {
+			t.Errorf("%s: what waits grows by %.4f a trace", name, grew)
 		}
 	}
 }
