@@ -148,11 +148,12 @@ inject:
 	$(GO) test -count 1 -timeout 1h -run TestInjectedFaults ./pipeline/exporter -v -inject
 
 # What each service has resident that knows the cards of AGENTS agents, and how soon drift
-# measures the first trace when it starts with as many states, without the race detector;
-# takes some minutes.
+# measures the first trace when it starts with as many states, and of how many cards, if not of all;
+# without the race detector; takes some minutes.
 AGENTS ?= 100000
+CARDS ?= -1
 agents:
-	CGO_ENABLED=0 $(GO) test -count 1 -timeout 2h -run 'OfManyAgents$$' ./integration -v -agents $(AGENTS)
+	CGO_ENABLED=0 $(GO) test -count 1 -timeout 2h -run 'OfManyAgents$$' ./integration -v -agents $(AGENTS) -cards $(CARDS)
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -1,7 +1,10 @@
 package integration_test
 
 import (
+	"bytes"
+	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,9 +18,12 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
+var registeredCards = flag.Int("cards", -1, "agents of TestDriftOfManyAgents whose cards are registered; negative: all")
+
 // TestDriftOfManyAgents measures drift where the states of many agents are stored: the time from
-// its start to the first trace measured, and the resident memory then and after a trace of each
-// agent. The cards of all agents are registered.
+// its start to the first trace measured, the resident memory then and after a trace of each agent,
+// and the time and CPU for traces of agents whose states are in the database alone, and in memory.
+// Half of the states still learn their baselines.
 func TestDriftOfManyAgents(t *testing.T) {
 	if *manyAgents == 0 {
 		t.Skip("a measurement of some minutes: make agents, or -agents N")
@@ -29,7 +35,7 @@ func TestDriftOfManyAgents(t *testing.T) {
 	if err := s.client.EnsureTopology(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	examples := s.exampleStates()
+	examples := slices.Concat(s.exampleStates(2, 120), s.exampleStates(3, 300))
 	f := fleet.New(fleet.Config{Seed: 1, Agents: *manyAgents, Traces: *manyAgents, Start: time.Now()})
 	cards := f.Cards()
 	s.storeStates(examples, cards)
@@ -37,9 +43,15 @@ func TestDriftOfManyAgents(t *testing.T) {
 	for line := range f.Lines() {
 		records = append(records, pipelinetest.Record(line.Agent, line.Raw))
 	}
+	registered := cards
+	if *registeredCards >= 0 {
+		registered = cards[:min(len(cards), *registeredCards)]
+	}
 	const early = 20 // traces that wait when drift starts
 	s.publishRecords(records[:early])
-	s.registerAll(cards)
+	if len(registered) > 0 {
+		s.registerAll(registered)
+	}
 
 	began := time.Now()
 	s.drift = s.service("drift")
@@ -49,22 +61,35 @@ func TestDriftOfManyAgents(t *testing.T) {
 	ready := time.Now()
 	pipelinetest.AwaitWithin(t, minutes, "the first trace measured", func() bool { return measured() > 0 })
 	t.Logf("the first trace measured %s after the start, %s after drift was ready, with %d states and %d cards",
-		time.Since(began).Round(time.Second/10), time.Since(ready).Round(time.Second/10), len(cards), len(cards))
+		time.Since(began).Round(time.Second/10), time.Since(ready).Round(time.Second/10), len(cards), len(registered))
 	s.resident("the first trace measured", s.drift)
 
-	began = time.Now()
-	s.publishRecords(records[early:])
-	t.Logf("%d traces published in %s", len(records)-early, time.Since(began).Round(time.Second/10))
-	pipelinetest.AwaitWithin(t, minutes, "every trace measured", func() bool { return s.driftIsDone() })
-	t.Logf("every trace measured after %s", time.Since(began).Round(time.Second/10))
-	s.resident("a trace of each agent measured", s.drift)
+	s.measureTraces("a trace of each agent, whose state is in the database", records[early:])
+	warm := records[max(early, len(records)-20_000):]
+	for i := range warm { // other traces of the agents that are certainly in memory
+		warm[i] = pipelinetest.Record(warm[i].Agent, bytes.Replace(warm[i].Data, []byte(`"trace_id":"tr-`), []byte(`"trace_id":"tw-`), 1))
+	}
+	s.measureTraces("a trace of agents whose states are in memory", warm)
 }
 
-// exampleStates returns the states that drift stores for some agents with 150 traces each.
-func (s *site) exampleStates() (states []store.DriftState) {
+// measureTraces publishes traces and logs what drift takes to measure them.
+func (s *site) measureTraces(what string, records []stream.Record) {
 	s.t.Helper()
-	const agents, traces = 50, 7500
-	f := fleet.New(fleet.Config{Seed: 2, Agents: agents, Traces: traces, Start: time.Now()})
+	began, before := time.Now(), cpuOf(s.t, s.drift.cmd.Process.Pid)
+	s.publishRecords(records)
+	s.t.Logf("%s: %d traces published in %s", what, len(records), time.Since(began).Round(time.Second/10))
+	pipelinetest.AwaitWithin(s.t, minutes, "every trace measured", s.driftIsDone)
+	each := func(d time.Duration) time.Duration { return (d / time.Duration(len(records))).Round(time.Microsecond) }
+	took, cpu := time.Since(began), cpuOf(s.t, s.drift.cmd.Process.Pid)-before
+	s.t.Logf("%s: measured after %s, %s and %s CPU of drift each", what, took.Round(time.Second/10), each(took), each(cpu))
+	s.resident(what, s.drift)
+}
+
+// exampleStates returns the states that drift stores for some agents with so many traces each.
+func (s *site) exampleStates(seed uint64, traces int) (states []store.DriftState) {
+	s.t.Helper()
+	const agents = 25
+	f := fleet.New(fleet.Config{Seed: seed, Agents: agents, Traces: agents * traces, Start: time.Now()})
 	s.registerAll(f.Cards())
 	var records []stream.Record
 	for line := range f.Lines() {
@@ -96,7 +121,7 @@ func (s *site) exampleStates() (states []store.DriftState) {
 	if len(states) == 0 {
 		s.t.Fatal("no states are stored")
 	}
-	s.t.Logf("%d examples of states, %d bytes each", len(states), size/len(states))
+	s.t.Logf("%d examples of states of agents with %d traces, %d bytes each", len(states), traces, size/len(states))
 	return states
 }
 

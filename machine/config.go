@@ -60,18 +60,19 @@ type Config struct {
 
 	Ports Ports // of the embedded servers
 
-	Tenant       string        // "default"
-	Stages       []string      // the stages that Start starts; all where nil, none where empty
-	MemoryBytes  int64         // memory bound of the embedded engine; the engine's default where 0
-	DrainBudget  time.Duration // how long the stages may take to finish their work in Stop; 30 s
-	SealIdle     time.Duration // a session without traces for this long is sealed; the exporter's default where 0
-	Redact       []string      // redaction rules in addition to the draft's (exporter.Config); its default where nil
-	SealSchedule []string      // cron expressions; at these times all open sessions are sealed; none where empty
-	Thresholds   *Thresholds   // of AAP section 8.3; the published ones where nil
-	DriftMode    string        // source of drift's baselines: sessions, first, rolling, pinned; the stage's default where empty
-	Version      string        // of the program, for metrics; "dev"
-	Log          *slog.Logger  // slog.Default()
-	Progress     func(string)  // called with a short message before each slow step; optional
+	Tenant             string        // "default"
+	Stages             []string      // the stages that Start starts; all where nil, none where empty
+	MemoryBytes        int64         // memory bound of the embedded engine; the engine's default where 0
+	DrainBudget        time.Duration // how long the stages may take to finish their work in Stop; 30 s
+	SealIdle           time.Duration // a session without traces for this long is sealed; the exporter's default where 0
+	Redact             []string      // redaction rules in addition to the draft's (exporter.Config); its default where nil
+	SealSchedule       []string      // cron expressions; at these times all open sessions are sealed; none where empty
+	Thresholds         *Thresholds   // of AAP section 8.3; the published ones where nil
+	DriftMode          string        // source of drift's baselines: sessions, first, rolling, pinned; the stage's default where empty
+	DriftResidentBytes int64         // memory for the series of drift; the stage's default where 0
+	Version            string        // of the program, for metrics; "dev"
+	Log                *slog.Logger  // slog.Default()
+	Progress           func(string)  // called with a short message before each slow step; optional
 
 	Fetching func(size int64, fetched func() int64) (end func()) // shows the download of the engine (engine.Options); optional
 
@@ -188,6 +189,7 @@ func (c *Config) validate() config.Faults {
 	default:
 		faults.Check(false, "drift_mode", "%q: want sessions, first, rolling or pinned", c.DriftMode)
 	}
+	faults.Check(c.DriftResidentBytes == 0 || c.DriftResidentBytes >= drift.LeastResidentBytes, "drift_resident_bytes", "%d: want at least %d", c.DriftResidentBytes, drift.LeastResidentBytes)
 	faults = append(faults, c.Thresholds.validate()...)
 	faults.Check(c.SealIdle >= 0, "seal_idle", "%s: want more than 0", c.SealIdle)
 	if c.Redact != nil {

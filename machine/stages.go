@@ -92,6 +92,7 @@ func (m *Machine) stageOf(name string, env *service.Env) (serve func(context.Con
 		if cfg.Mode = cmp.Or(m.cfg.DriftMode, cfg.Mode); aapdrift.Mode(cfg.Mode) == aapdrift.ModePinned {
 			cfg.Pins = DriftPins(m.cfg.DataDir)
 		}
+		cfg.ResidentBytes = cmp.Or(m.cfg.DriftResidentBytes, cfg.ResidentBytes)
 		return func(ctx context.Context) error { return drift.Serve(ctx, &cfg, env) }, cfg.Validate()
 	case Exporter:
 		cfg := exporter.Default()

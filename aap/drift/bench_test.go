@@ -23,6 +23,37 @@ func benchmarkStep(b *testing.B, x Sample) {
 	}
 }
 
+// BenchmarkSessionsStep measures the step in mode sessions: of a series that learns, and of one that is
+// compared with its baseline.
+func BenchmarkSessionsStep(b *testing.B) {
+	samples, p := changing(400, 0, nil, nil), DefaultParams()
+	b.Run("learning", func(b *testing.B) {
+		b.ReportAllocs()
+		var s State
+		for i := 0; b.Loop(); i++ {
+			if i%100 == 0 {
+				s = State{}
+			}
+			p := p
+			p.Sessions = maxSessions
+			s.Step(samples[i%100], p)
+		}
+	})
+	b.Run("compared", func(b *testing.B) {
+		var s State
+		for _, x := range samples {
+			s.Step(x, p)
+		}
+		if s.expected == nil {
+			b.Fatal("the series has no baseline")
+		}
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			s.Step(samples[i%len(samples)], p)
+		}
+	})
+}
+
 // BenchmarkSketchedStep measures the step of a trace whose text is sketched: one of the first
 // baseline, or of a streak before its alert.
 func BenchmarkSketchedStep(b *testing.B) {
@@ -61,15 +92,55 @@ func BenchmarkSampleOf(b *testing.B) {
 	}
 }
 
+// BenchmarkMarshal measures the encoding of a state of the published rule, and of states in mode
+// sessions; BenchmarkUnmarshal the decoding.
 func BenchmarkMarshal(b *testing.B) {
-	var s State
+	for _, state := range benchStates() {
+		b.Run(state.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := state.Marshal(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkUnmarshal(b *testing.B) {
+	for _, state := range benchStates() {
+		b.Run(state.name, func(b *testing.B) {
+			data, err := state.Marshal()
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := UnmarshalState(data); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+type benchState struct {
+	name string
+	*State
+}
+
+func benchStates() []benchState {
+	states := []benchState{{"published", new(State)}, {"learning", new(State)}, {"compared", new(State)}}
 	for _, x := range series("ggggggggggbb") {
-		s.Step(x, PublishedParams())
+		states[0].Step(x, PublishedParams())
 	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := s.Marshal(); err != nil {
-			b.Fatal(err)
-		}
+	p := DefaultParams()
+	p.Sessions = maxSessions
+	for _, x := range changing(150, 0, nil, nil) {
+		states[1].Step(x, p)
 	}
+	for _, x := range changing(400, 0, nil, nil) {
+		states[2].Step(x, DefaultParams())
+	}
+	return states
 }

@@ -11,13 +11,17 @@ import (
 // of the published rule is JSON, which begins with another byte.
 const version3 = 3
 
-// Marshal returns s. It is binary, about 2 KB for an ordinary agent, or JSON under modes first and
-// rolling.
-func (s *State) Marshal() ([]byte, error) {
+// Marshal returns s encoded: Append(nil).
+func (s *State) Marshal() ([]byte, error) { return s.Append(nil) }
+
+// Append appends s to data. It is binary, about 2 KB for an ordinary agent with a baseline, or JSON
+// under modes first and rolling.
+func (s *State) Append(data []byte) ([]byte, error) {
 	if s.letter != nil {
-		return s.marshalLetter()
+		letter, err := s.marshalLetter()
+		return append(data, letter...), err
 	}
-	c := &codec{data: []byte{version3}}
+	c := &codec{data: append(data, version3)}
 	s.code(c)
 	if c.err != nil {
 		return nil, fmt.Errorf("encode drift state: %w", c.err)
@@ -104,7 +108,7 @@ func (l *learning) check(c *codec) {
 
 func (s *State) code(c *codec) {
 	whole(c, &s.Traces)
-	codeJSON(c, &s.Params)
+	codeParams(c, &s.Params)
 	optional(c, &s.learning, codeLearning)
 	optional(c, &s.expected, codeCurrent)
 	list(c, &s.detector.tests, int(tests), codeRunning)
@@ -124,7 +128,20 @@ func (s *State) code(c *codec) {
 	})
 }
 
-// codeJSON codes a value as JSON with its length.
+func codeParams(c *codec, p *Params) {
+	c.float64(&p.SimilarityThreshold)
+	whole(c, &p.Sustained)
+	c.string((*string)(&p.Mode))
+	whole(c, &p.Sessions)
+	whole(c, &p.LeastTraces)
+	whole(c, &p.MostTraces)
+	whole(c, &p.StreakSessions)
+	c.float64(&p.FalseAlarms)
+	whole(c, &p.Window)
+	c.string((*string)(&p.Profile))
+}
+
+// codeJSON codes a value as JSON with its length. It is for what a state seldom has.
 func codeJSON[T any](c *codec, v *T) {
 	var text string
 	if !c.reading {
@@ -202,10 +219,13 @@ func codeLearning(c *codec, l *learning) {
 	list(c, &l.traces, maxMostTraces, func(c *codec, r *reduced) {
 		whole(c, &r.shape)
 		whole(c, &r.session)
-		for i := range r.figures {
-			whole(c, &r.figures[i])
-		}
 		c.float32(&r.confidence)
+		r.figures[confidenceFigure] = figureOf(float64(r.confidence))
+		for i := range r.figures {
+			if i != confidenceFigure {
+				whole(c, &r.figures[i])
+			}
+		}
 	})
 	for k := range l.texts {
 		for i := range l.texts[k] {
@@ -219,19 +239,17 @@ func codeTexts(c *codec, t *texts) {
 	if whole(c, &t.count); t.count == 0 {
 		return
 	}
-	for i := range t.sum {
-		n := uint16(t.sum[i])
+	for i := range t.sum { // small numbers of either sign are short
+		n := uint16(t.sum[i]<<1) ^ uint16(t.sum[i]>>15)
 		whole(c, &n)
-		t.sum[i] = int16(n)
+		t.sum[i] = int16(n>>1) ^ -int16(n&1)
 	}
 }
 
 // codeCurrent codes the baseline that is in force.
 func codeCurrent(c *codec, e *expectations) {
 	c.digest(&e.ID)
-	mode := string(e.Mode)
-	c.string(&mode)
-	e.Mode = Mode(mode)
+	c.string((*string)(&e.Mode))
 	codeExpectations(c, e)
 }
 

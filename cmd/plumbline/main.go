@@ -42,7 +42,7 @@ func commands() []command {
 	return []command{
 		{"up", "Run broker, database engine and all services on this machine.", &upCommand{
 			Connections: admission.Default(), Thresholds: machine.PublishedThresholds(),
-			SealIdle: exporter.Default().Idle, Memory: engine.DefaultMemory >> 20, NATS: config.NATS{Replicas: 1}}},
+			SealIdle: exporter.Default().Idle, DriftResidentBytes: drift.Default().ResidentBytes, Memory: engine.DefaultMemory >> 20, NATS: config.NATS{Replicas: 1}}},
 		{"demo", "Run everything on a simulated fleet, and compare the findings with the planted faults.", &demoCommand{}},
 		{"send", "Publish traces from files.", &sendCommand{}},
 		{"trace", "Show traces, and convert recordings to traces.", &traceCommands{}},

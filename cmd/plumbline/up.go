@@ -36,6 +36,7 @@ type upCommand struct {
 	Redact              []string      `default:"all" placeholder:"RULE" help:"Redaction rules for bundles in addition to those of the draft: all, none, or some of authorization, header_list, name_value, url, assignment, yaml, xml, repr, unicode, base64 (docs/BUNDLES.md)."`
 	SealSchedule        []string      `sep:";" placeholder:"CRON" help:"Times at which all open sessions are also sealed: cron expressions of five fields, or @daily, @every 6h and similar, in UTC unless one begins with CRON_TZ=."`
 	DriftMode           string        `default:"sessions" values:"sessions,first,rolling,pinned" help:"Source of drift's baselines: sessions (each agent's first complete sessions), first (its first traces), rolling (its latest traces, updated after every window), pinned (set with plumbline drift pin)."`
+	DriftResidentBytes  int64         `help:"Memory for the series of drift (an agent under a card), without garbage. Others are read from the database when they get a trace."`
 	Memory              int64         `help:"Memory limit of the embedded engine in MiB, at least 512."`
 	DrainBudget         time.Duration `default:"30s" help:"Time to finish the work in progress after the first SIGTERM."`
 	LogLevel            string        `default:"warn" values:"debug,info,warn,error" help:"Lowest level that is logged: debug, info, warn or error."`
@@ -134,7 +135,7 @@ func (c *upCommand) config(con *console) machine.Config {
 		DataDir: c.Data, Listen: c.Listen, TokenFile: c.TokenFile, TLSCertFile: c.TLSCertFile, TLSKeyFile: c.TLSKeyFile,
 		CardSignatures: c.CardSignatures, CardIssuerKeysFile: c.CardIssuerKeysFile, A2AAgentCards: c.A2AAgentCards, MessagePoliciesFile: c.MessagePoliciesFile,
 		Ports: c.Ports, NATS: c.NATS, ClickHouse: c.ClickHouse, Copies: c.Copies, Anchors: c.Anchors,
-		DriftMode: c.DriftMode, Thresholds: &c.Thresholds, Connections: &c.Connections,
+		DriftMode: c.DriftMode, DriftResidentBytes: c.DriftResidentBytes, Thresholds: &c.Thresholds, Connections: &c.Connections,
 		SealIdle: c.SealIdle, SealSchedule: c.SealSchedule, Redact: c.Redact, MemoryBytes: c.Memory << 20, DrainBudget: c.DrainBudget,
 		Version: service.BuildVersion(), Log: log,
 		Progress: func(message string) { fmt.Fprintln(con.errs, message) }, Fetching: con.fetching,

@@ -81,6 +81,9 @@ func (c Cluster) Migrate(ctx context.Context, adminDSN string) error {
 			return err
 		})
 		if err == nil {
+			err = tables.refine(ctx, adminDSN)
+		}
+		if err == nil {
 			err = tables.describeAll(ctx, adminDSN)
 		}
 		return c.final(err)
@@ -166,7 +169,7 @@ func (c Cluster) final(err error) error {
 	case answered && slices.Contains(codesNoKeeper, exception.Code):
 		return backoff.Permanent(fmt.Errorf("cluster %s: the servers have no Keeper: set <zookeeper> and <distributed_ddl> in every server's configuration, "+
 			"or run plumbline migrate --clickhouse-without-keeper for each server: %w", c.Name, err))
-	case answered && exception.Code == codeUnknownTable: // a concurrent run has replaced a view at this moment
+	case answered && (exception.Code == codeUnknownTable || exception.Code == codeTableExists): // a concurrent run has replaced a view or a table at this moment
 		return err
 	case answered && exception.Code == codeTimeout, err != nil && Classify(err) == Stop:
 		return backoff.Permanent(err)
@@ -174,8 +177,11 @@ func (c Cluster) final(err error) error {
 	return err
 }
 
-// codeUnknownTable is ClickHouse's error code for a table that does not exist, or no longer.
-const codeUnknownTable = 60
+// ClickHouse's error codes for a table that does not exist, or no longer, and for one that exists already.
+const (
+	codeUnknownTable = 60
+	codeTableExists  = 57
+)
 
 // codesNoKeeper are ClickHouse's error codes if there is no Keeper: NO_ELEMENTS_IN_CONFIG,
 // NO_ZOOKEEPER and, from the embedded engine, QUERY_IS_PROHIBITED.

@@ -8,11 +8,13 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/fleet"
+	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -60,11 +62,15 @@ func BenchmarkFold(b *testing.B) {
 	}
 }
 
-// BenchmarkCourseMemory reports the memory for an agent, and the size of its state in the
-// database: for 100,000 agents with a baseline and a full list of recent traces, half of them in
-// a streak.
-func BenchmarkCourseMemory(b *testing.B) {
-	const agents, traces = 100_000, 12
+// BenchmarkSeriesMemory reports the memory that a resting series takes, and the size of its state in
+// the database: of agents that still learn their baseline, and of agents that are compared with it.
+func BenchmarkSeriesMemory(b *testing.B) {
+	b.Run("learning", func(b *testing.B) { benchmarkSeriesMemory(b, 150) })
+	b.Run("compared", func(b *testing.B) { benchmarkSeriesMemory(b, 250) })
+}
+
+func benchmarkSeriesMemory(b *testing.B, traces int) {
+	const agents = 2000
 	behaviours := benchBehaviours(b, traces)
 	cfg := Default()
 	cfg.WaitingTraces = 1
@@ -77,9 +83,10 @@ func BenchmarkCourseMemory(b *testing.B) {
 			for _, row := range bench.take().states {
 				stored += len(row.State)
 			}
+			bench.fold.stored()
 		}
-		b.ReportMetric(float64(heapInUse()-before)/agents, "bytes/agent")
-		b.ReportMetric(float64(stored)/agents, "stored-bytes/agent")
+		b.ReportMetric(float64(heapInUse()-before)/agents, "bytes/series")
+		b.ReportMetric(float64(stored)/agents, "stored-bytes/series")
 		if len(bench.fold.series) != agents || bench.fold.queue.waiting != 0 {
 			b.Fatalf("%d series, %d traces wait", len(bench.fold.series), bench.fold.queue.waiting)
 		}
@@ -87,26 +94,21 @@ func BenchmarkCourseMemory(b *testing.B) {
 	}
 }
 
-// benchBehaviours returns the traces of a fleet's agents that have this many. Those of every
-// other agent end with two low ones.
+// benchBehaviours returns the traces of a fleet's agents that have this many.
 func benchBehaviours(b *testing.B, traces int) (behaviours [][]*schema.Trace) {
 	of := map[string][]*schema.Trace{}
-	for line := range fleet.New(fleet.Config{Seed: 1, Agents: 100, Traces: 8000, Start: noon}).Lines() {
+	for line := range fleet.New(fleet.Config{Seed: 1, Agents: 20, Traces: 6000, Start: noon}).Lines() {
 		if trace, err := schema.Admit(line.Agent, line.Raw); err == nil && len(of[line.Agent]) < traces {
 			of[line.Agent] = append(of[line.Agent], trace)
 		}
 	}
-	low, err := schema.Admit("a", odd("tr-odd", "a", noon))
-	if err != nil {
-		b.Fatal(err)
-	}
 	for _, agent := range slices.Sorted(maps.Keys(of)) {
 		if list := of[agent]; len(list) == traces {
-			if len(behaviours)%2 == 0 {
-				list[traces-1], list[traces-2] = low, low
-			}
 			behaviours = append(behaviours, list)
 		}
+	}
+	if len(behaviours) == 0 {
+		b.Fatalf("no agent has %d traces", traces)
 	}
 	return behaviours
 }
@@ -122,9 +124,50 @@ func (b *bench) walk(behaviour []*schema.Trace, n int) {
 		e.sample = aapdrift.SampleOf(&trace, aapdrift.CardFacts{CardID: fmt.Sprintf("ac-%06d-%08x", n, n)})
 		e.id, e.act = fingerprintOf(e.sample.TraceID), b.reducer.acts.Of(&trace)
 		b.fold.receive(e)
-		for range remembered { // as if this many more had arrived
-			b.fold.series[seriesKey{AgentID: e.sample.AgentID, CardID: e.sample.CardID}].recent.add(mention{})
-		}
+	}
+}
+
+// BenchmarkColdFold measures what BenchmarkFold does for series that rest in memory: each trace is of
+// another of 20,000 agents, and its state is decoded and encoded for it alone.
+func BenchmarkColdFold(b *testing.B) {
+	const agents, commit = 20_000, 1000
+	behaviour, cfg := benchBehaviours(b, 250)[0], Default()
+	cfg.WaitingTraces = 1
+	for _, phase := range []struct {
+		name   string
+		traces int
+	}{{"learning", 150}, {"compared", 249}} {
+		b.Run(phase.name, func(b *testing.B) {
+			one := newBench(cfg, noCards{}, nil)
+			one.walk(behaviour[:phase.traces], 0)
+			one.fold.idle(time.Minute)
+			row := one.take().states[0]
+			bench := newBench(cfg, noCards{}, nil)
+			rows := make([]store.DriftState, agents)
+			for n := range rows {
+				rows[n] = row
+				rows[n].AgentID, rows[n].Applied = fmt.Sprintf("did:web:agents.example:fleet:agent-%06d", n), 0
+			}
+			for part := range slices.Chunk(rows, commit) {
+				if err := bench.fold.resume(part); err != nil {
+					b.Fatal(err)
+				}
+				bench.take()
+			}
+			trace := *behaviour[phase.traces]
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				e := &entry{message: stream.Message{Sequence: uint64(i + 1), Received: noon}, order: row.LastEvent.UnixNano() + int64(i)}
+				trace.AgentID, trace.TraceID = rows[i%agents].AgentID, strconv.Itoa(i)
+				e.sample = aapdrift.SampleOf(&trace, aapdrift.CardFacts{CardID: row.CardID})
+				e.id, e.act = fingerprintOf(trace.TraceID), bench.reducer.acts.Of(&trace)
+				bench.fold.receive(e)
+				if i%commit == commit-1 {
+					bench.take()
+					bench.fold.stored()
+				}
+			}
+		})
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/pipeline/config"
-	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
 type Config struct {
@@ -18,7 +17,7 @@ type Config struct {
 	BatchRows int           `help:"Maximum number of points of a partition in one insert."`
 	BatchAge  time.Duration `help:"How often points, alerts and states are stored."`
 
-	ResidentSeries int `help:"Maximum number of series (an agent under a card) in memory, up to 30 KB resident each. Those without a trace for the longest time are read from ClickHouse again when they get one."`
+	ResidentBytes int64 `help:"Memory for the series (an agent under a card), at least; garbage comes to it. Those without a trace for the longest time leave it, and are read from ClickHouse again when they get one."`
 }
 
 // Rules determine the result, together with the stream and the cards.
@@ -39,6 +38,9 @@ type Rules struct {
 // broker delivers without an ack, for traces that are applied and not yet stored.
 const mostWaiting = 50_000
 
+// LeastResidentBytes is the least value of resident_bytes.
+const LeastResidentBytes = 1 << 20
+
 // Default returns the configuration of a drift stage that serves its operator's interface on this
 // stage's port.
 func Default() Config {
@@ -50,7 +52,7 @@ func Default() Config {
 		BatchRows:  10_000,
 		BatchAge:   250 * time.Millisecond,
 
-		ResidentSeries: 80_000,
+		ResidentBytes: 1 << 30,
 	}
 }
 
@@ -75,7 +77,7 @@ func (c *Config) Validate() []config.Fault {
 	faults = append(faults, c.Rules.Validate()...)
 	faults.Check(c.BatchRows > 0 && c.BatchRows <= mostWaiting, "batch_rows", "%d: want 1 to %d", c.BatchRows, mostWaiting)
 	faults.Check(c.BatchAge > 0, "batch_age", "%s: want more than 0", c.BatchAge)
-	faults.Check(c.ResidentSeries >= subject.Partitions, "resident_series", "%d: want at least %d, one for each partition", c.ResidentSeries, subject.Partitions)
+	faults.Check(c.ResidentBytes >= LeastResidentBytes, "resident_bytes", "%d: want at least %d", c.ResidentBytes, LeastResidentBytes)
 	return faults
 }
 

@@ -24,8 +24,8 @@ func TestConfigReportsEveryFault(t *testing.T) {
 		t.Errorf("the defaults have faults: %v", faults)
 	}
 	cfg.Lateness, cfg.WaitingTraces, cfg.WaitingBytes, cfg.BatchRows, cfg.BatchAge = -1, mostWaiting+1, 0, 0, 0
-	cfg.SimilarityThreshold, cfg.Sustained, cfg.Window, cfg.ResidentSeries = 0, 0, 0, 15
-	const want = "[batch_age batch_rows lateness methodology resident_series similarity_threshold sustained waiting_bytes waiting_traces window]"
+	cfg.SimilarityThreshold, cfg.Sustained, cfg.Window, cfg.ResidentBytes = 0, 0, 0, LeastResidentBytes-1
+	const want = "[batch_age batch_rows lateness methodology resident_bytes similarity_threshold sustained waiting_bytes waiting_traces window]"
 	if got := keysOf(cfg.Validate()); got != want {
 		t.Errorf("faults of %s, want %s", got, want)
 	}

@@ -187,7 +187,7 @@ func (p *partition) next(ctx context.Context, source Source) (err error) {
 	for _, e := range p.entries {
 		p.fold.receive(e)
 	}
-	p.fold.evict(p.stage.cfg.ResidentSeries / subject.Partitions)
+	p.fold.evict(int(p.stage.cfg.ResidentBytes / subject.Partitions))
 	p.mu.Unlock()
 	clear(p.entries)
 	if len(p.inbox) > 0 {

@@ -1,7 +1,14 @@
 package drift
 
+import (
+	"cmp"
+	"slices"
+
+	"github.com/plumbline/plumbline/pipeline/store"
+)
+
 // A request to end a session names an agent and a session, and no card. It is queued with the
-// traces of each series that the agent has, and is applied after the newest trace that the series
+// traces of the agent's series, of at most the newest store.MostSeries, and is applied after the newest trace that the series
 // had when the request arrived. Its message is finished when it is applied to all of them.
 
 // ending is what the entries of one request share.
@@ -10,11 +17,10 @@ type ending struct {
 }
 
 // receiveEnd queues a request for the series of its agent that began before it and whose state
-// does not list it. All series of the agent with a stored state are in memory (see unknown).
+// does not list it. All series of the agent that it may reach are in memory (see unknown).
 func (f *fold) receiveEnd(e *entry, first bool) {
-	for key, c := range f.series {
+	for _, c := range f.newestOf(e.sample.AgentID) {
 		switch {
-		case key.AgentID != e.sample.AgentID:
 		case !first:
 			if c.waits(e.message.Sequence) {
 				return // the queued entries will be acked
@@ -32,10 +38,30 @@ func (f *fold) receiveEnd(e *entry, first bool) {
 	}
 }
 
+// newestOf returns the series of an agent whose messages are newest, at most as many as the database
+// returns: the same wherever they are, and an agent that invents cards takes no more memory.
+func (f *fold) newestOf(agent string) (all []*series) {
+	for c := f.agents[agent]; c != nil; c = c.older {
+		all = append(all, c)
+	}
+	if len(all) > store.MostSeries {
+		slices.SortFunc(all, func(a, b *series) int {
+			return cmp.Or(cmp.Compare(b.arrived(), a.arrived()), cmp.Compare(a.card, b.card))
+		})
+		all = all[:store.MostSeries]
+	}
+	return all
+}
+
 // end applies a request to one of its series.
 func (f *fold) end(e *entry) {
 	c := e.series
-	c.state.End(e.session)
+	opened, err := f.open(c)
+	if err != nil {
+		f.fault = err
+		return
+	}
+	opened.state.End(e.session)
 	f.list(c, e.message.Sequence)
 	if e.ending.left--; e.ending.left == 0 {
 		f.out.finished = append(f.out.finished, e.message)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/plumbline/plumbline/pipeline/store"
 )
 
 // A request completes the session after the traces that were published before it, even if those
@@ -48,6 +50,43 @@ func TestRequestedEndsCompleteSessions(t *testing.T) {
 		}
 		if formed != c.want || len(y.finished) != int(s.sequence) {
 			t.Errorf("%s: a baseline of %d traces, want %d; %d of %d messages are finished", name, formed, c.want, len(y.finished), s.sequence)
+		}
+	}
+}
+
+// A request reaches the series of its agent whose messages are newest, wherever they are: so an agent that
+// invents cards makes drift keep no more entries than that.
+func TestRequestReachesTheNewestSeries(t *testing.T) {
+	const cards = store.MostSeries + 6
+	cfg := Default()
+	cfg.WaitingTraces = 1
+	for _, evicts := range []bool{false, true} {
+		b := newBench(cfg, noCards{}, newTable())
+		for n := range cards {
+			at := noon.Add(time.Duration(n) * time.Second)
+			raw := bytes.Replace(usual(fmt.Sprintf("tr-%d", n), "a", at), []byte(`"ac-a"`), fmt.Appendf(nil, "%q", fmt.Sprintf("ac-%d", n*3%cards)), 1)
+			b.receive(message(uint64(n+1), "a", at, raw))
+		}
+		b.finish()
+		b.states.insert(b.take())
+		b.fold.stored()
+		if evicts {
+			b.fold.evict(0)
+		}
+		b.receive(message(cards+1, "a", noon.Add(time.Hour), requestedEnd("a", "s")))
+		reached := 0
+		for n := range cards {
+			c := b.fold.series[seriesKey{AgentID: "a", CardID: fmt.Sprintf("ac-%d", n*3%cards)}]
+			waits := c != nil && c.waits(cards+1)
+			if waits {
+				reached++
+			}
+			if newest := n >= cards-store.MostSeries; waits != newest {
+				t.Errorf("evicted %t: the request waits for series %d: %t", evicts, n, waits)
+			}
+		}
+		if reached != store.MostSeries {
+			t.Errorf("evicted %t: the request waits for %d series, want %d", evicts, reached, store.MostSeries)
 		}
 	}
 }

@@ -27,12 +27,18 @@ type fold struct {
 
 	queue    queue
 	series   map[seriesKey]*series
+	agents   map[string]*series       // the series of each agent that came into memory last
 	waiting  map[identity]fingerprint // content of each trace in the queue
 	position uint64                   // sequence of the newest message
 	out      batch
 	changed  []*series // series with finished messages since the last batch
 	taken    []*series // series whose states are in that batch, which is not durable yet
 	resting  list.List // series that may be evicted, the one that has rested longest first
+	decoded  []*series // series with decoded content
+	bytes    int       // sizes of the series
+	takes    uint64    // calls of take
+	scratch  []byte    // for pack
+	fault    error     // of open: nothing more may be taken
 }
 
 // seriesKey names a series.
@@ -73,6 +79,7 @@ func newFold(partition int, created time.Time, rules *Rules, pins Pins, retainUn
 		params: rules.params(), methodology: rules.methodology(),
 		queue:   queue{rules: rules},
 		series:  map[seriesKey]*series{},
+		agents:  map[string]*series{},
 		waiting: map[identity]fingerprint{},
 	}
 }
@@ -113,7 +120,7 @@ func (f *fold) receive(e *entry) {
 	}
 	content, known := f.waiting[identity{c, e.id}]
 	if !known {
-		content, known = c.recent.content(e.id)
+		content, known = c.recently(e.id)
 	}
 	switch {
 	case !first && c.waits(e.message.Sequence): // the queued entry will be acked
@@ -169,21 +176,26 @@ func (f *fold) apply(e *entry) {
 		return
 	}
 	delete(f.waiting, identity{c, e.id})
-	c.recent.add(mention{e.id, fingerprintOfDigest(e.sample.Digest)})
+	opened, err := f.open(c)
+	if err != nil {
+		f.fault = err
+		return
+	}
+	opened.recent.add(e.id, fingerprintOfDigest(e.sample.Digest))
 	if !e.future {
 		c.last = e.order
 	}
 	e.sample.Order = time.Unix(0, e.order).UTC()
-	step := c.state.Step(e.sample, f.params)
+	step := opened.state.Step(e.sample, f.params)
 	point := f.point(e, step.Status)
 	point.Streak, point.BaselineID = uint32(step.Streak), step.Baseline
 	if step.Status != aapdrift.StatusBaseline {
 		point.Similarity = &step.Similarity
 	}
 	f.out.points = append(f.out.points, point)
-	f.follow(e, &point)
+	f.follow(e, &opened.loops, &point)
 	if step.Formed != nil {
-		f.out.baselines = append(f.out.baselines, baselineRow(seriesKey{AgentID: c.agent, CardID: c.card}, step.Formed, point.EventTime, point.Received))
+		f.out.baselines = append(f.out.baselines, baselineRow(c.key(), step.Formed, point.EventTime, point.Received))
 	}
 	if step.Alert != nil {
 		alert := *step.Alert
@@ -208,6 +220,9 @@ func (f *fold) finish(e *entry) {
 // take returns the output since the last call, with the states that list all of its messages. Call
 // stored when it is durable, and before the next take.
 func (f *fold) take() (batch, error) {
+	if f.fault != nil {
+		return batch{}, f.fault
+	}
 	out := f.out
 	f.out = batch{ // the next batch will be about as large
 		points:   make([]store.DriftPoint, 0, len(out.points)),
@@ -215,14 +230,15 @@ func (f *fold) take() (batch, error) {
 	}
 	out.states = make([]store.DriftState, len(f.changed))
 	for i, c := range f.changed {
-		row, err := c.snapshot(f.position)
-		if err != nil {
+		if err := f.pack(c); err != nil {
 			return batch{}, err
 		}
+		row := c.snapshot(f.position)
 		row.StreamCreated, row.Partition = f.created, uint16(f.partition)
 		out.states[i] = row
 		c.storing = true
 	}
+	f.close()
 	f.taken, f.changed = f.changed, make([]*series, 0, len(f.changed))
 	return out, nil
 }

@@ -17,8 +17,8 @@ import (
 // alert while the session runs. This stage finds loops because it alone applies an agent's traces in
 // order, one after the other, and keeps a state for each agent. aap/session defines what a loop is.
 // The verdict on the session has the finding again.
-func (f *fold) follow(e *entry, point *store.DriftPoint) {
-	finding, found := e.series.loops.Add(e.act, e.sample.TraceID)
+func (f *fold) follow(e *entry, loops *session.Loops, point *store.DriftPoint) {
+	finding, found := loops.Add(e.act, e.sample.TraceID)
 	if !found {
 		return
 	}

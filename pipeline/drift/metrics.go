@@ -76,7 +76,16 @@ func (s *stage) show(registerer prometheus.Registerer) {
 		})
 	register.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "plumbline_drift_series", Help: "Series (an agent under a card) in memory."},
-		func() float64 { return float64(s.resident()) })
+		func() float64 {
+			series, _ := s.resident()
+			return float64(series)
+		})
+	register.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "plumbline_drift_series_bytes", Help: "Memory of the series in memory, without garbage."},
+		func() float64 {
+			_, bytes := s.resident()
+			return float64(bytes)
+		})
 	register.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "plumbline_drift_lag_seconds", Help: "How far drift detection is behind, in seconds; normally a little over the lateness (2 s)."},
 		func() float64 {
@@ -85,14 +94,15 @@ func (s *stage) show(registerer prometheus.Registerer) {
 		})
 }
 
-// resident returns how many series are in memory.
-func (s *stage) resident() (n int) {
+// resident returns how many series are in memory, and about how many bytes they take at rest.
+func (s *stage) resident() (series, bytes int) {
 	for _, p := range s.partitions {
 		p.mu.Lock()
-		n += len(p.fold.series)
+		series += len(p.fold.series)
+		bytes += p.fold.bytes
 		p.mu.Unlock()
 	}
-	return n
+	return series, bytes
 }
 
 // behind returns how many traces wait for older ones, and the age of the oldest message that was read and is

@@ -1,14 +1,90 @@
 package drift
 
 import (
+	"bytes"
+	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
-// A fold has only some of its series in memory. A series rests when its state is durable and none
-// of its traces waits. A resting series may be evicted, since its stored state restores it.
+// A fold has only some of its series in memory, and of these only some decoded. A series rests when
+// its state is durable and none of its traces waits. A resting series may be evicted, since its
+// stored state restores it. Every series in memory has its content packed, and may lose its decoded
+// content whenever a snapshot was made of it.
+
+// mostDecoded is how many series of a partition stay decoded from one take to the next: those of
+// busy agents. A series that is learning takes some 10 KB decoded.
+const mostDecoded = 128
+
+// open returns the content of a series for its next step, decoded, with its pinned baseline if it
+// has one. Only what this process has packed, or decoded once before, can be opened: an error is a
+// fault of the program.
+func (f *fold) open(c *series) (*content, error) {
+	c.used = f.takes
+	if c.content != nil {
+		return c.content, nil
+	}
+	opened := new(content)
+	if c.packed != nil {
+		var err error
+		if opened, _, err = unpack(c.packed); err != nil {
+			return nil, fmt.Errorf("series of agent %q under card %q: %w", c.agent, c.card, err)
+		}
+	}
+	f.decoded = append(f.decoded, c)
+	f.pin(c.key(), opened)
+	c.content = opened
+	return opened, nil
+}
+
+func (f *fold) pin(key seriesKey, c *content) {
+	if pin, ok := f.pins[key]; ok {
+		c.state.Pin(pin.Baseline.Baseline)
+	}
+}
+
+// pack encodes the content of a series, unless it was not opened since it was packed.
+func (f *fold) pack(c *series) error {
+	if c.content == nil && c.packed != nil {
+		return nil
+	}
+	opened, err := f.open(c)
+	if err != nil {
+		return err
+	}
+	if f.scratch, err = opened.append(f.scratch[:0], c.reached); err != nil {
+		return err
+	}
+	f.bytes += len(f.scratch) - len(c.packed)
+	c.packed = bytes.Clone(f.scratch) // as long as it must be: most series keep it for long
+	return nil
+}
+
+// close drops the decoded contents of the series, all of which are packed, except of some that were
+// used since the last call.
+func (f *fold) close() {
+	stay := f.decoded[:0]
+	for _, c := range f.decoded {
+		if c.used == f.takes && len(stay) < mostDecoded {
+			stay = append(stay, c)
+		} else {
+			c.content = nil
+		}
+	}
+	clear(f.decoded[len(stay):])
+	f.decoded = stay
+	f.takes++
+}
+
+// recently returns the content of a trace with an id among those applied last.
+func (c *series) recently(id fingerprint) (content fingerprint, known bool) {
+	if c.content != nil {
+		return c.content.recent.content(id)
+	}
+	return recentOf(c.packed).content(id)
+}
 
 // unknown returns the series of the entries that are not in memory, and the agents whose sessions
 // they end, in any order. The caller must read the states of these series, and of all series of
@@ -49,18 +125,43 @@ func (f *fold) resume(rows []store.DriftState) error {
 			return err
 		}
 		f.enroll(c)
+		f.decoded, c.used = append(f.decoded, c), f.takes
+		f.pin(c.key(), c.content)
+		if c.packed == nil { // an older engine stored it
+			if err := f.pack(c); err != nil {
+				return err
+			}
+		}
 		f.rest(c)
 	}
 	return nil
 }
 
-// enroll adds a series, and sets its pinned baseline if it has one.
+// enroll adds a series.
 func (f *fold) enroll(c *series) {
-	key := seriesKey{AgentID: c.agent, CardID: c.card}
-	if pin, ok := f.pins[key]; ok {
-		c.state.Pin(pin.Baseline.Baseline)
+	f.series[c.key()] = c
+	f.bytes += c.size()
+	if c.older = f.agents[c.agent]; c.older != nil {
+		c.older.newer = c
 	}
-	f.series[key] = c
+	f.agents[c.agent] = c
+}
+
+// remove removes a series.
+func (f *fold) remove(c *series) {
+	delete(f.series, c.key())
+	f.bytes -= c.size()
+	if c.older != nil {
+		c.older.newer = c.newer
+	}
+	switch {
+	case c.newer != nil:
+		c.newer.older = c.older
+	case c.older != nil:
+		f.agents[c.agent] = c.older
+	default:
+		delete(f.agents, c.agent)
+	}
 }
 
 // stored records that the states of the last take are durable.
@@ -92,26 +193,17 @@ func (f *fold) wake(c *series) {
 	}
 }
 
-// evict removes the series that have rested longest while more than a number of series are in
-// memory. Series that do not rest stay.
+// evict removes the series that have rested longest while those in memory take more than a number
+// of bytes. Series that do not rest stay.
 func (f *fold) evict(most int) {
-	for len(f.series) > most && f.resting.Len() > 0 {
-		c := f.resting.Remove(f.resting.Front()).(*series)
-		delete(f.series, seriesKey{AgentID: c.agent, CardID: c.card})
+	for f.bytes > most && f.resting.Len() > 0 {
+		f.remove(f.resting.Remove(f.resting.Front()).(*series))
 	}
 }
 
-// slack is how many unused elements a list of a resting series may have room for.
-const slack = 8
-
-// trim frees the memory that a burst of traces left.
+// trim frees what only a series that gets traces needs.
 func (c *series) trim() {
-	if cap(c.waiting) > slack {
-		c.waiting = nil
-	}
-	if cap(c.since) > slack {
-		c.since = nil
-	}
+	c.waiting, c.since = nil, nil
 	if len(c.above) == 0 {
 		c.above = nil
 	}

@@ -49,7 +49,7 @@ func newSimulation(t *testing.T, w *sim.World) *simulation {
 	s.cfg.Lateness = time.Duration(dice.Int64N(int64(3 * time.Second)))
 	s.cfg.WaitingTraces, s.cfg.BatchRows = 3+dice.IntN(40), 1+dice.IntN(20)
 	s.cfg.BatchAge = time.Second
-	s.cfg.ResidentSeries = dice.IntN(3) * subject.Partitions // of three agents
+	s.cfg.ResidentBytes = int64(dice.IntN(3)) * subject.Partitions * 1000
 	for p := range s.consumers {
 		s.consumers[p] = s.traces.Partition(stream.DriftConsumer(p), p)
 		s.consumers[p].Acked = s.acked

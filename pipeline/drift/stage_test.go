@@ -408,7 +408,7 @@ func (s *scene) dial() *stream.Client {
 func TestCrashesLoseAndDuplicateNothing(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 11, Agents: 20, Traces: 1200})
 	s.cfg.Lateness, s.cfg.BatchAge, s.cfg.BatchRows = time.Millisecond, 20*time.Millisecond, 25
-	s.cfg.ResidentSeries = 0 // each series leaves memory as soon as it may
+	s.cfg.ResidentBytes = 0 // each series leaves memory as soon as it may
 	s.publishLines(s.lines[:len(s.lines)/2])
 	s.endSessions()
 	s.publishLines(s.lines[len(s.lines)/2:])
@@ -498,7 +498,7 @@ func TestBrokerRestartChangesNothing(t *testing.T) {
 func TestSecondProcessCorruptsNothing(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 5, Agents: 12, Traces: 800})
 	s.cfg.BatchAge, s.cfg.BatchRows = 20*time.Millisecond, 25
-	s.cfg.Lateness, s.cfg.ResidentSeries = time.Millisecond, 0 // each series leaves memory as soon as it may
+	s.cfg.Lateness, s.cfg.ResidentBytes = time.Millisecond, 0 // each series leaves memory as soon as it may
 	first, second := s.stage(s.connect()), s.stage(s.connect())
 	rivals := []*pipelinetest.Stage{pipelinetest.Go(t, first.run), pipelinetest.Go(t, second.run)}
 	s.publish()

@@ -220,7 +220,7 @@ type DriftState struct {
 	Applied       uint64    `ch:"applied"`       // stream sequence: all up to it are applied or need not be
 	AppliedAbove  []uint64  `ch:"applied_above"` // processed sequences above Applied, rising
 	LastEvent     time.Time `ch:"last_event_time"`
-	State         []byte    `ch:"state"` // JSON of pipeline/drift
+	State         []byte    `ch:"state"` // packed by pipeline/drift
 }
 
 // InsertDriftStates stores states. A read returns the highest version for each (agent, card).
@@ -244,7 +244,7 @@ func (r Reader) DriftStates(ctx context.Context, streamCreated time.Time, partit
 		clickhouse.Named("agents", agents), clickhouse.Named("cards", cards))
 }
 
-// DriftStatesOf is DriftStates for the series of some agents: for each agent those whose traces are
+// DriftStatesOf is DriftStates for the series of some agents: for each agent those whose messages are
 // newest, at most MostSeries.
 func (r Reader) DriftStatesOf(ctx context.Context, streamCreated time.Time, partition int, agents []string) ([]DriftState, error) {
 	return read[DriftState](ctx, r.db, fmt.Sprintf("drift states of partition %d", partition), queryDriftStatesOf,

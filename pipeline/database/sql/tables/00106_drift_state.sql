@@ -19,4 +19,4 @@ CREATE TABLE IF NOT EXISTS drift_state
 )
 ENGINE = ReplacingMergeTree(version)
 ORDER BY (tenant, stream_created, stream_partition, agent_id, card_id)
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1;
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 16;

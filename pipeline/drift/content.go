@@ -1,0 +1,159 @@
+package drift
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	aapdrift "github.com/plumbline/plumbline/aap/drift"
+	"github.com/plumbline/plumbline/aap/session"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// content is what a series remembers of its traces. Decoded it takes several times the memory of its
+// encoding, so most series in memory have only that (see pack).
+type content struct {
+	state  aapdrift.State
+	recent recent
+	loops  session.Loops
+}
+
+// fingerprint is the first 8 bytes of a SHA-256.
+type fingerprint [8]byte
+
+func fingerprintOf(text string) fingerprint {
+	sum := sha256.Sum256([]byte(text))
+	return fingerprint(sum[:])
+}
+
+func fingerprintOfDigest(d schema.Digest) fingerprint { return fingerprint(d[:]) }
+
+// recent lists the traces of a series that were applied last, oldest first: for each the fingerprint
+// of its id and that of its content. For an older trace this is not needed: a copy has the same time
+// and is late, and another content with the same id is late, too, unless it has a newer time.
+type recent []byte
+
+const mentionBytes = 2 * len(fingerprint{})
+
+// remembered is how many traces recent holds.
+const remembered = 32
+
+func (r *recent) add(id, content fingerprint) {
+	if len(*r) >= remembered*mentionBytes {
+		*r = append((*r)[:0], (*r)[len(*r)-(remembered-1)*mentionBytes:]...)
+	}
+	*r = append(append(*r, id[:]...), content[:]...)
+}
+
+func (r recent) content(id fingerprint) (content fingerprint, known bool) {
+	for ; len(r) > 0; r = r[mentionBytes:] {
+		if fingerprint(r[:len(id)]) == id {
+			return fingerprint(r[len(id):mentionBytes]), true
+		}
+	}
+	return content, false
+}
+
+// The packed form of a content, which is stored as it is: packedTag; the greatest order that the
+// series has applied, 8 bytes; the number of its recent traces, a byte; these; the length of its
+// loops, 2 bytes; these; the state of the step. Older engines stored JSON, which begins with another
+// byte.
+const (
+	packedTag   = 1
+	packedFixed = 1 + 8 + 1
+)
+
+func isPacked(data []byte) bool { return len(data) > 0 && data[0] == packedTag }
+
+// append appends the packed content to data.
+func (c *content) append(data []byte, reached int64) ([]byte, error) {
+	data = binary.LittleEndian.AppendUint64(append(data, packedTag), uint64(reached))
+	data = append(append(data, byte(len(c.recent)/mentionBytes)), c.recent...)
+	at := len(data)
+	data = c.loops.Append(append(data, 0, 0))
+	binary.LittleEndian.PutUint16(data[at:], uint16(len(data)-at-2)) // aap/session keeps at most some KB
+	return c.state.Append(data)
+}
+
+// recentOf returns the recent traces of a packed content, which the caller must not change.
+func recentOf(packed []byte) recent {
+	if packed == nil {
+		return nil
+	}
+	return recent(packed[packedFixed : packedFixed+int(packed[packedFixed-1])*mentionBytes])
+}
+
+// unpack decodes what append wrote, or what older engines stored.
+func unpack(data []byte) (c *content, reached int64, err error) {
+	if isPacked(data) {
+		c, reached, err = unpackBinary(data)
+	} else {
+		c, reached, err = unpackJSON(data)
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("decode the state of a series: %w", err)
+	}
+	return c, reached, nil
+}
+
+var errShort = errors.New("it ends too early")
+
+func unpackBinary(data []byte) (*content, int64, error) {
+	if len(data) < packedFixed || len(data) < packedFixed+int(data[packedFixed-1])*mentionBytes+2 {
+		return nil, 0, errShort
+	}
+	reached := int64(binary.LittleEndian.Uint64(data[1:]))
+	c := &content{recent: make(recent, 0, remembered*mentionBytes)}
+	c.recent = append(c.recent, recentOf(data)...)
+	data = data[packedFixed+len(c.recent):]
+	length := 2 + int(binary.LittleEndian.Uint16(data))
+	if length > len(data) {
+		return nil, 0, errShort
+	}
+	return c, reached, c.decode(data[2:length], data[length:])
+}
+
+// storedSeries is how older engines stored a series.
+type storedSeries struct {
+	Recent  []byte          `json:"recent,omitempty"`
+	Loops   []byte          `json:"loops,omitempty"`
+	Reached int64           `json:"reached,omitempty"` // absent where it is the time of the trace applied last
+	Series  json.RawMessage `json:"course,omitempty"`  // the state of aap/drift
+}
+
+func unpackJSON(data []byte) (*content, int64, error) {
+	var w storedSeries
+	if err := json.Unmarshal(data, &w); err != nil {
+		return nil, 0, err
+	}
+	if len(w.Recent)%mentionBytes != 0 {
+		return nil, 0, fmt.Errorf("%d bytes of recent traces", len(w.Recent))
+	}
+	c := &content{recent: w.Recent}
+	return c, w.Reached, c.decode(w.Loops, w.Series)
+}
+
+func (c *content) decode(loops, state []byte) error {
+	var err error
+	if c.loops, err = session.LoadLoops(loops); err != nil {
+		return err
+	}
+	decoded, err := aapdrift.UnmarshalState(state)
+	if err != nil {
+		return err
+	}
+	c.state = *decoded
+	return nil
+}
+
+// StateOf returns the state of a series from its stored form.
+func StateOf(row *store.DriftState) (*aapdrift.State, error) {
+	c, _, err := unpack(row.State)
+	if err != nil {
+		return nil, err
+	}
+	return &c.state, nil
+}

@@ -1,0 +1,124 @@
+package drift
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// traces returns messages of one agent, one a second from a number on.
+func traces(from, to int) (messages []stream.Message) {
+	for n := from; n < to; n++ {
+		at := noon.Add(time.Duration(n) * time.Second)
+		messages = append(messages, message(uint64(n+1), "a", at, again(fmt.Sprintf("tr-%03d", n), "a", at)))
+	}
+	return messages
+}
+
+// A state that an older engine stored, as JSON, continues as the packed one does.
+func TestStatesOfOlderEnginesContinue(t *testing.T) {
+	cfg := publishedRule()
+	cfg.Lateness = 0
+	packed, older := newTable(), newTable()
+	before := newBench(cfg, noCards{}, nil)
+	for _, m := range traces(0, 14) {
+		before.receive(m)
+	}
+	before.finish()
+	row := before.take().states[0]
+	c, reached, err := unpack(row.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := c.state.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed.insertStates([]store.DriftState{row})
+	if row.State, err = json.Marshal(&storedSeries{Recent: c.recent, Loops: c.loops.Append(nil), Reached: reached, Series: state}); err != nil {
+		t.Fatal(err)
+	}
+	older.insertStates([]store.DriftState{row})
+	later := append(traces(14, 30), traces(13, 14)...) // the last one is a copy of a trace that the state remembers
+	later[len(later)-1].Sequence, later[len(later)-1].Received = 31, later[len(later)-2].Received
+	want := newBench(cfg, noCards{}, packed).foldAll(later)
+	got := newBench(cfg, noCards{}, older).foldAll(later)
+	compare(t, got.listing(), want.listing())
+	if len(want.points) != 16 || len(got.states) != 1 {
+		t.Fatalf("%d points, %d states", len(want.points), len(got.states))
+	}
+	for key, s := range got.states {
+		if !slices.Equal(s.State, want.states[key].State) {
+			t.Error("the states differ")
+		}
+	}
+}
+
+// A packed state that is cut short is refused.
+func TestPackedStatesAreWhole(t *testing.T) {
+	b := newBench(Default(), noCards{}, nil)
+	for _, m := range traces(0, 40) {
+		b.receive(m)
+	}
+	b.finish()
+	whole := b.take().states[0].State
+	for end := range whole {
+		if _, _, err := unpack(whole[:end]); err == nil {
+			t.Fatalf("%d of %d bytes are accepted", end, len(whole))
+		}
+	}
+	if _, _, err := unpack(whole); err != nil {
+		t.Error(err)
+	}
+}
+
+// Of the series in memory only busy ones stay decoded.
+func TestOnlyBusySeriesStayDecoded(t *testing.T) {
+	cfg := Default()
+	cfg.WaitingTraces = 1
+	b := newBench(cfg, noCards{}, nil)
+	const agents = mostDecoded + 50
+	sequence := uint64(0)
+	round := func(n int) {
+		for i := range n {
+			sequence++
+			agent := fmt.Sprintf("agent-%d", i)
+			at := noon.Add(time.Duration(sequence) * time.Millisecond)
+			b.receive(message(sequence, agent, at, usual(fmt.Sprintf("tr-%d", sequence), agent, at)))
+		}
+		b.finish()
+		b.take()
+		b.fold.stored()
+	}
+	decoded := func() (n int) {
+		for _, c := range b.fold.series {
+			if c.content != nil {
+				n++
+			}
+			if c.packed == nil || cap(c.packed) > len(c.packed)*5/4+16 {
+				t.Fatalf("a series at rest has %d bytes packed, room for %d", len(c.packed), cap(c.packed))
+			}
+		}
+		return n
+	}
+	for _, step := range []struct{ traced, want int }{{agents, mostDecoded}, {agents, mostDecoded}, {3, 3}} {
+		if round(step.traced); decoded() != step.want || len(b.fold.series) != agents {
+			t.Fatalf("after traces of %d agents %d of %d series are decoded, want %d", step.traced, decoded(), len(b.fold.series), step.want)
+		}
+	}
+	size := 0
+	for _, c := range b.fold.series {
+		size += c.size()
+	}
+	if b.fold.bytes != size {
+		t.Errorf("the fold counts %d bytes, its series take %d", b.fold.bytes, size)
+	}
+	if b.fold.evict(0); b.fold.bytes != 0 || len(b.fold.series) != 0 || len(b.fold.agents) != 0 {
+		t.Errorf("after all left: %d bytes, %d series, %d agents", b.fold.bytes, len(b.fold.series), len(b.fold.agents))
+	}
+}
