@@ -18,7 +18,10 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-var registeredCards = flag.Int("cards", -1, "agents of TestDriftOfManyAgents whose cards are registered; negative: all")
+var (
+	registeredCards = flag.Int("cards", -1, "agents of TestDriftOfManyAgents whose cards are registered; negative: all")
+	publishedTraces = flag.Int("traced", -1, "traces that TestDriftOfManyAgents publishes, about one for each agent; negative: for all agents")
+)
 
 // TestDriftOfManyAgents measures drift where the states of many agents are stored: the time from
 // its start to the first trace measured, the resident memory then and after a trace of each agent,
@@ -41,7 +44,9 @@ func TestDriftOfManyAgents(t *testing.T) {
 	s.storeStates(examples, cards)
 	var records []stream.Record
 	for line := range f.Lines() {
-		records = append(records, pipelinetest.Record(line.Agent, line.Raw))
+		if records = append(records, pipelinetest.Record(line.Agent, line.Raw)); len(records) == *publishedTraces {
+			break
+		}
 	}
 	registered := cards
 	if *registeredCards >= 0 {
