@@ -236,8 +236,8 @@ func (s *checkSummary) text() string {
 	}
 	if s.Deep != nil {
 		c := &s.Deep.Counts
-		fmt.Fprintf(&b, "stream   %d messages: %d traces, %d copies, %d dead letters; %d verdicts, %d alerts, %d receipts, %d repeated\n",
-			c.Messages, c.Traces, c.Copies, c.DeadLetters, c.Verdicts, c.Alerts, c.Receipts, c.Repeated)
+		fmt.Fprintf(&b, "stream   %d messages: %d traces, %d copies, %d dead letters, %d requested ends; %d verdicts, %d alerts, %d receipts, %d repeated\n",
+			c.Messages, c.Traces, c.Copies, c.DeadLetters, c.Ends, c.Verdicts, c.Alerts, c.Receipts, c.Repeated)
 		fmt.Fprintf(&b, "drift    %d messages with a point, %d not measured yet\n", c.Points, c.Unmeasured)
 		fmt.Fprintf(&b, "bundles  %d in %d sessions, %d files, %d verified, %d traces\n", c.Bundles, c.Sessions, c.Files, c.Verified, c.Sealed)
 		fmt.Fprintf(&b, "ledger   %d entries, %d rows, %d events, %d claims\n", c.LedgerEntries, c.LedgerRows, c.LedgerEvents, c.Claims)
