@@ -77,14 +77,19 @@ func (c *Client) AppendLedger(ctx context.Context, events ...ledger.Event) error
 }
 
 func publishEach[T any](ctx context.Context, c *Client, what string, items []T, message func(T) (wire.Message, error)) error {
-	messages := make([]wire.Message, len(items))
+	messages, subjects := make([]wire.Message, len(items)), make([]string, len(items))
 	for i, item := range items {
 		var err error
 		if messages[i], err = message(item); err != nil {
 			return err
 		}
+		subjects[i] = messages[i].Subject
 	}
-	if _, err := c.publish(ctx, messages); err != nil {
+	err := c.unlessRefused(ctx, func(ctx context.Context) error {
+		_, err := c.publish(ctx, messages)
+		return err
+	}, subjects...)
+	if err != nil {
 		return fmt.Errorf("publish %d %s: %w", len(items), what, err)
 	}
 	return nil
