@@ -31,7 +31,8 @@ const (
 )
 
 // Add adds the next act of a session, with its trace's id, which Loops keeps. It reports whether
-// the act makes a run a loop, and returns the finding. Of each run this happens once.
+// the act makes a run a loop, and returns the finding. Of each run this happens once, unless its
+// session was forgotten meanwhile (see the limits): then the run is counted anew.
 func (l *Loops) Add(a Act, traceID string) (finding schema.SessionFinding, found bool) {
 	at := slices.IndexFunc(l.sessions, func(f following) bool { return f.session == a.session })
 	f := following{session: a.session}

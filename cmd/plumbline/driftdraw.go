@@ -48,11 +48,11 @@ func changes(r *store.DriftReport) (opened, closed map[int64]string) {
 	opened, closed = map[int64]string{}, map[int64]string{}
 	for i := range r.Alerts {
 		a := &r.Alerts[i]
-		opened[a.OpenedAt.UnixNano()] = "alert opened: " + strings.Join(a.Measures, ", ")
+		opened[a.OpenedAt.UnixNano()] = "opened: " + strings.Join(a.Measures, ", ")
 		if a.ClosedAt.IsZero() {
 			opened[a.OpenedAt.UnixNano()] += ". " + a.Summary
 		} else {
-			closed[a.ClosedAt.UnixNano()] = "alert closed. " + a.Summary
+			closed[a.ClosedAt.UnixNano()] = "closed. " + a.Summary
 		}
 	}
 	return opened, closed
@@ -97,8 +97,9 @@ func (c *driftExplainCommand) draw(reports []store.DriftReport) error {
 	return nil
 }
 
-// mostName is how many bytes of a name fit twice above the plot.
-const mostName = 48
+// mostName is how many bytes of a name fit twice above the plot, and mostEntry how many of an alert fit
+// into the legend.
+const mostName, mostEntry = 48, 30
 
 // seriesChart draws the similarity of a series, its threshold, the baseline, where a condition is open,
 // and the alerts.
@@ -116,10 +117,10 @@ func seriesChart(agent string, r *store.DriftReport) *chart {
 			line.points = append(line.points, chartPoint{x, p.similarity})
 		}
 		if p.opens {
-			c.marks = append(c.marks, chartMark{name: "alert opened", note: p.what, x: x})
+			c.marks = append(c.marks, chartMark{name: schema.Clip(p.what, mostEntry), note: p.what, x: x})
 		}
 		if p.closes {
-			c.marks = append(c.marks, chartMark{name: "alert closed", note: p.what, x: x, dashed: true})
+			c.marks = append(c.marks, chartMark{name: "closed", note: p.what, x: x, dashed: true})
 		}
 	}
 	c.lines = []chartLine{line}

@@ -19,8 +19,8 @@ import (
 type driftPinCommand struct {
 	readerFlags `embed:""`
 	Agent       string   `arg:"" help:"The agent_id."`
-	From        string   `placeholder:"TRACE_ID" help:"Pin this trace and those that follow it in time under the same card."`
-	Count       int      `default:"10" help:"Number of traces that --from takes, 1 to 100."`
+	From        string   `placeholder:"TRACE_ID" help:"Pin the whole sessions under its card that begin with this trace or later, ten unless --sessions says how many."`
+	Count       *int     `placeholder:"N" help:"Pin N traces, 1 to 100, from that of --from on, not whole sessions. A few traces of one session raise false alarms."`
 	Sessions    *int     `placeholder:"N" help:"Pin the first N whole sessions under the card that begin with the trace of --from or later; without --from, the agent's first. Ten are a good baseline."`
 	Traces      []string `placeholder:"TRACE_ID,…" help:"Pin exactly these traces, all under one card."`
 	Card        string   `placeholder:"CARD_ID" help:"Only the traces under this card."`
@@ -32,7 +32,7 @@ type driftPinCommand struct {
 func (*driftPinCommand) Help() string {
 	return examples(
 		"plumbline drift pin did:web:buyer.example --from tr-1018-5 --sessions 10",
-		"plumbline drift pin did:web:buyer.example --from tr-1018-5",
+		"plumbline drift pin did:web:buyer.example --sessions 10",
 		"plumbline drift pin did:web:buyer.example --traces tr-1018-5,tr-1018-6,tr-1018-7",
 	)
 }
@@ -55,14 +55,20 @@ func (c *driftPinCommand) Run(ctx context.Context, con *console) error {
 		return usagef("--sessions %d: want 1 to %d", *c.Sessions, aapdrift.MaxSessions)
 	case c.Sessions != nil && len(c.Traces) > 0:
 		return usagef("name the traces with --sessions or with --traces, not with both")
+	case c.Count != nil && (c.Sessions != nil || c.From == ""):
+		return usagef("--count %d counts traces from that of --from on: give --from, and not --sessions", *c.Count)
 	case c.From != "" && len(c.Traces) > 0:
 		return usagef("name the traces with --from or with --traces, not with both")
 	case c.Sessions == nil && c.From == "" && len(c.Traces) == 0:
 		return usagef("name the traces: --sessions N, --from TRACE_ID, both, or --traces TRACE_ID,TRACE_ID")
-	case c.Count < 1 || c.Count > aapdrift.MaxSustained:
-		return usagef("--count %d: want 1 to %d", c.Count, aapdrift.MaxSustained)
+	case c.Count != nil && (*c.Count < 1 || *c.Count > aapdrift.MaxSustained):
+		return usagef("--count %d: want 1 to %d", *c.Count, aapdrift.MaxSustained)
 	case len(c.Traces) > aapdrift.MaxSustained:
 		return usagef("--traces names %d: want at most %d", len(c.Traces), aapdrift.MaxSustained)
+	}
+	if c.From != "" && c.Sessions == nil && c.Count == nil {
+		whole := aapdrift.DefaultSessions
+		c.Sessions = &whole
 	}
 	return c.read(ctx, func(s *store.Store) error {
 		chosen, err := c.find(ctx, s)
@@ -149,7 +155,7 @@ func (c *choice) wants(traceID, cardID string) bool {
 	case len(c.traces) == 0:
 		return traceID == c.From
 	}
-	return len(c.traces) < c.Count && cardID == c.traces[0].CardID
+	return len(c.traces) < *c.Count && cardID == c.traces[0].CardID
 }
 
 // check returns an error if the traces found are not the ones wanted.
@@ -175,9 +181,9 @@ func (c *choice) check() error {
 		where := choose(c.From == "", "", fmt.Sprintf(" that begin with trace %q or later", c.From))
 		return fmt.Errorf("%w: agent %q has %d sessions%s%s, not %d: give --sessions %d%s",
 			errNothing, c.Agent, c.count, underCard(c.traces[0].CardID), where, *c.Sessions, c.count, choose(c.From == "", "", ", or begin earlier"))
-	case c.Sessions == nil && c.From != "" && len(c.traces) < c.Count:
+	case c.Count != nil && len(c.traces) < *c.Count:
 		return fmt.Errorf("%w: from %q on there are %d traces under card %s, not %d: give --count %d, or begin earlier",
-			errNothing, c.From, len(c.traces), c.traces[0].CardID, c.Count, len(c.traces))
+			errNothing, c.From, len(c.traces), c.traces[0].CardID, *c.Count, len(c.traces))
 	}
 	return nil
 }

@@ -196,11 +196,15 @@ const (
 	thresholdStyle = `stroke="#555555" stroke-dasharray="6 4" class="threshold"`
 )
 
-// legend names lines, thresholds, bands and marks. Those with the same name are named once.
+// mostLegends is how many entries of a legend fit beside the plot.
+const mostLegends = 16
+
+// legend names lines, thresholds, bands and marks. Those with the same name are named once, and what
+// does not fit is left out.
 func (d *drawing) legend() {
 	named := map[string]bool{}
 	entry := func(name string, draw func(x, y float64)) {
-		if name == "" || named[name] {
+		if name == "" || named[name] || d.legends == mostLegends {
 			return
 		}
 		named[name] = true

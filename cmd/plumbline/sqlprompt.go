@@ -34,7 +34,7 @@ const promptHelp = `A query ends with a semicolon and may have several lines.
   \q          end; also exit, quit and Ctrl-D
   \?          this help
 A parameter {agent:String} has the value of SET param_agent = '…'. For wide rows, end a query with FORMAT Vertical. Tab completes the name of a table, view or column.
-Ctrl-C stops a query on the server, or drops what you have typed. docs/QUERIES.md has thirty-one queries to begin with.`
+Ctrl-C stops a query on the server, or drops what you have typed. docs/QUERIES.md has thirty-two queries to begin with.`
 
 // The answers to \d and \d NAME. The views come first: they show each row once.
 const (

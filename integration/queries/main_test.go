@@ -63,8 +63,8 @@ func questions(t *testing.T) (all []question) {
 		}
 		all = append(all, question{number: number, title: m[2], query: m[4]})
 	}
-	if len(all) != 31 || strings.Count(string(text), "\n### ") != len(all) || strings.Count(string(text), "```sql") != len(all) {
-		t.Fatalf("the page has %d questions with one query each, want 31", len(all))
+	if len(all) != 32 || strings.Count(string(text), "\n### ") != len(all) || strings.Count(string(text), "```sql") != len(all) {
+		t.Fatalf("the page has %d questions with one query each, want 32", len(all))
 	}
 	return all
 }

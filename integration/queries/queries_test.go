@@ -51,7 +51,7 @@ func TestQueriesOnCorpus(t *testing.T) {
 	if want := len(all.deniedByTrigger()); len(got[7]) != want {
 		t.Errorf("7. %d actions were denied and done, want %d", len(got[7]), want)
 	}
-	for _, number := range []int{2, 9, 13, 19, 24, 26, 28, 30, 31} {
+	for _, number := range []int{2, 9, 13, 19, 24, 26, 28, 30, 31, 32} {
 		if len(got[number]) != 0 {
 			t.Errorf("%d. the answer is %v, want none: nothing of this kind was recorded", number, got[number])
 		}
@@ -171,6 +171,7 @@ func (f *small) checkRest(t *testing.T, got answers, unsealed []store.SessionKey
 	only(26, "agent_id card_id traces", "guest ac-none 1")
 	only(28, "stage agent_id reason", "verifier shop invalid_json")
 	only(30, "agent_id trace_id", "shop t-x")
+	only(32, "agent_id cards measured compared", "guest 1 1 0")
 	only(31, "agent_id session_id trace_id", "shop s-11 r-3")
 	for number, rows := range got {
 		if len(rows) == 0 {

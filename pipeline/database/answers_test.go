@@ -39,11 +39,12 @@ SELECT intDiv(toUnixTimestamp(event_time), 3600), tenant, 'shop', 't-1', SHA256(
 FROM VALUES('tenant String', 'default', 'other')`
 
 	// The drift of tenant default has ended: the low trace that is dated 2099 came before the last one. An
-	// older engine found that every trace drifts.
+	// older engine found that every trace drifts. The drift under card before never ended.
 	answersPoints = `INSERT INTO drift_points (event_hour, tenant, agent_id, card_id, trace_id, trace_digest, engine_version, event_time, received_at, retain_until, stream_sequence, status, similarity, streak)
-SELECT intDiv(toUnixTimestamp(event_time), 3600), tenant, 'shop', 'c', trace_id, SHA256(trace_id), engine, event_time, received_at, now() + 10000000, stream_sequence, if(old, 'drift', status), 0.5, if(old, 9, streak)
+SELECT intDiv(toUnixTimestamp(event_time), 3600), tenant, 'shop', if(trace_id = 't-0', 'before', 'c'), trace_id, SHA256(trace_id), engine, event_time, received_at, now() + 10000000, stream_sequence, if(old, 'drift', status), 0.5, if(old, 9, streak)
 FROM (SELECT arrayJoin(['plumbline-drift/9 (x)', 'plumbline-drift/10 (x)']) AS engine, engine = 'plumbline-drift/9 (x)' AS old, *
 FROM VALUES('tenant String, trace_id String, stream_sequence UInt64, status String, streak UInt32, event_time DateTime64(9, \'UTC\'), received_at DateTime64(9, \'UTC\')',
+	('default', 't-0', 0,  'drift', 3,     '2026-01-01 09:00:00', '2026-01-01 09:00:00'),
 	('default', 't-1', 1,  'drift', 1,     '2026-01-01 10:00:00', '2026-01-01 10:00:01'),
 	('default', 't-3', 12, 'drift', 3,     '2099-01-01 00:00:00', '2026-01-02 00:00:01'),
 	('default', 't-4', 13, 'recovered', 0, '2026-01-02 00:00:02', '2026-01-02 00:00:03'),
@@ -107,7 +108,7 @@ other 1 1  drift 2026-01-01 10:00:02.000000000`},
 	{"SELECT tenant, drifting, drift_kind, drift_traces, drift_summary FROM agents_now ORDER BY ALL", `
 default 0  0 
 other 1 value_drift 2 as of 2`},
-	{"SELECT tenant, agent_id, open_loops FROM agents_now ORDER BY ALL", "\ndefault shop 1\nother shop 1"},
+	{"SELECT tenant, agent_id, drifting, drifting_cards, open_loops FROM agents_now ORDER BY ALL", "\ndefault shop 0 1 1\nother shop 1 1 1"},
 	{"SELECT tenant, session_id, trace_id, sealed, description, severity < 'HIGH' FROM visible_loop_alerts ORDER BY ALL", `
 default done t-1 1 e/9 (x) 1
 default night t-4 0 e/10 (x) 1
@@ -118,7 +119,7 @@ default 2026-01-01 10:00:00.000000000 closed 3 t-3 4 as of 3 2026-01-02 00:00:02
 other 2026-01-01 08:00:00.000000000 closed 2 t-0 3 as of 2 2099-01-01 00:00:00.000000000
 other 2026-01-01 10:00:02.000000000 updated 2 t-3 2 as of 2 \N`},
 	{"SELECT tenant, count(), any(engine_version) FROM visible_drift_points GROUP BY tenant ORDER BY ALL", `
-default 3 plumbline-drift/10 (x)
+default 4 plumbline-drift/10 (x)
 other 3 plumbline-drift/10 (x)`},
 	{"SELECT tenant, card_id, revoked_at, revocation_reason FROM visible_cards", "\ndefault c \\N "},
 	{"SELECT t.tenant, t.trace_id FROM visible_traces AS t LEFT JOIN visible_cards AS c ON t.tenant = c.tenant AND t.card_id = c.card_id WHERE c.card_id IS NULL", "\nother t-1"},

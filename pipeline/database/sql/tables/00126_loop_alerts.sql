@@ -67,7 +67,8 @@ SETTINGS do_not_merge_across_partitions_select_final = 0, join_use_nulls = 0;
 -- separately; the agent's state is that of the card that its latest measured trace names. Traces are in
 -- the order in which drift measures them (ADR 3): one that is dated ahead stands where it arrived. The agent
 -- is drifting if its latest measured trace says so: an alert that an older engine opened and nobody closed
--- does not count. Points are stored before alerts, so for a moment a drift may have no alert. Loops of sealed
+-- does not count. Points are stored before alerts, so for a moment a drift may have no alert. An agent that
+-- names another card while it drifts leaves the open alert behind: drifting_cards counts it. Loops of sealed
 -- sessions are problems.
 CREATE OR REPLACE VIEW agents_now AS
 SELECT
@@ -78,7 +79,7 @@ SELECT
     d.status = 'drift' AS drifting, if(drifting AND k.alert_id != '', toNullable(k.opened_at), NULL) AS drifting_since,
     if(drifting, k.drift_direction, '') AS drift_kind, if(drifting, k.summary, '') AS drift_summary, if(drifting, k.traces, 0) AS drift_traces,
     if(drifting, k.alert_id, '') AS drift_alert_id, d.status AS drift_status, d.similarity AS similarity, d.threshold AS drift_threshold,
-    d.card_id AS drift_card_id, d.baseline_id AS baseline_id, d.mode AS baseline_mode, l.loops AS open_loops,
+    d.card_id AS drift_card_id, d.baseline_id AS baseline_id, d.mode AS baseline_mode, d.drifting_cards AS drifting_cards, l.loops AS open_loops,
     c.card_id AS card_id, if(c.card_id = '', NULL, toNullable(c.issued_at)) AS card_issued_at, c.expires_at AS card_expires_at
 FROM
 (
@@ -112,7 +113,8 @@ LEFT JOIN
 ) AS p ON a.tenant = p.tenant AND a.agent_id = p.agent_id
 LEFT JOIN
 (
-    SELECT tenant, agent_id, card_id, point.1 AS status, point.2 AS similarity, point.3 AS threshold, point.4 AS baseline_id, point.5 AS mode
+    SELECT tenant, agent_id, card_id, point.1 AS status, point.2 AS similarity, point.3 AS threshold, point.4 AS baseline_id, point.5 AS mode,
+           countIf(point.1 = 'drift') OVER (PARTITION BY tenant, agent_id) AS drifting_cards
     FROM
     (
         SELECT tenant, agent_id, card_id, max((least(event_time, received_at), stream_sequence)) AS at,
