@@ -147,9 +147,10 @@ inject:
 	@command -v strace >/dev/null || { echo "make inject: strace is not installed: apt-get install strace"; exit 1; }
 	$(GO) test -count 1 -timeout 1h -run TestInjectedFaults ./pipeline/exporter -v -inject
 
-# What each service has resident that knows the cards of AGENTS agents, and how soon drift
-# measures the first trace when it starts with as many states, without the race detector; takes some
-# minutes. CARDS of the agents have a registered card and TRACED traces are published, if not for all.
+# What each service has resident that works for AGENTS agents with a card each, and how soon drift
+# and verifier process their first trace when they start with as many cards, and drift with as many
+# states, without the race detector; takes some minutes. CARDS of the agents have a registered card
+# and TRACED traces are published, if not for all, where the states are measured.
 AGENTS ?= 100000
 CARDS ?= -1
 TRACED ?= -1

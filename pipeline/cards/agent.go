@@ -148,11 +148,15 @@ func (r *Registry) Keys(ctx context.Context, agentID string) ([]schema.Key, erro
 
 // RetainUntil returns until when data of an agent that was received at a given time is kept. It
 // uses the longest audit commitment of the agent's cards (AAP section 4.7), counted from receipt.
-// The zero time means forever: the agent has made no commitment.
+// The zero time means forever: the agent has made no commitment, or is not known (Know). The
+// commitment of a card that was removed from the bucket counts as long as the card is a row.
 func (r *Registry) RetainUntil(agentID string, received time.Time) time.Time {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	days := int32(0)
+	if !r.knows(agentID) {
+		return time.Time{}
+	}
+	days := r.known[agentID]
 	for card := r.agents[agentID]; card != nil; card = card.older {
 		days = max(days, card.retentionDays)
 	}

@@ -65,7 +65,7 @@ func follow(t *testing.T, registry *cards.Registry) <-chan string {
 	go func() {
 		ended <- registry.Watch(ctx, cards.Observer{
 			Ready: func() { isReady = true; close(ready) },
-			Registered: func(cardID string) {
+			Registered: func(cardID string, _ uint64) {
 				if isReady {
 					later <- cardID
 				}

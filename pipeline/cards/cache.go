@@ -151,7 +151,7 @@ func (s *scale) table(v reflect.Value) int64 {
 func (r *Registry) Expose(metrics prometheus.Registerer) {
 	metrics.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "plumbline_card_index_bytes", Help: "Memory used by the index of all cards and revocations; ingest refuses new cards at max_card_index_bytes.",
+			Name: "plumbline_card_index_bytes", Help: "Memory used by the index of cards and revocations; ingest refuses new cards at max_card_index_bytes.",
 		}, func() float64 { index, _ := r.Bytes(); return float64(index) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "plumbline_card_cache_bytes", Help: "Memory used by compiled cards, at most card_cache_bytes.",
@@ -162,10 +162,10 @@ func (r *Registry) Expose(metrics prometheus.Registerer) {
 	)
 }
 
-// Bytes returns the memory in use: by the index of all cards and revocations, which grows with
-// them, and by compiled cards, which is limited.
+// Bytes returns the memory in use: by the index of cards and revocations, which grows with them,
+// and by compiled cards, which is limited.
 func (r *Registry) Bytes() (index, cached int64) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.indexBytes, r.cache.bytes
+	return r.indexBytes + placeBytes*int64(len(r.known)), r.cache.bytes
 }

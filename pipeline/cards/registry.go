@@ -33,7 +33,7 @@ type Bucket interface {
 	Get(ctx context.Context, key string) (value []byte, revision uint64, err error)
 	GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error)
 	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)
-	Watch(ctx context.Context, pattern string, apply func(stream.Change), ready func()) error
+	Watch(ctx context.Context, pattern string, after uint64, apply func(stream.Change), ready func()) error
 }
 
 // Card is a registered card, compiled. It is immutable.
@@ -50,10 +50,14 @@ type Registry struct {
 	revocations Bucket
 	fetches     atomic.Uint64 // reads of cards from the bucket
 
+	rows  Rows   // the cards up to revision after; nil: none, Watch reads every card
+	after uint64 // Watch reads the cards after this revision
+
 	mu         sync.RWMutex
 	byID       map[string]*Entry
 	agents     map[string]*Entry   // each agent's newest card
 	hosts      map[string][]string // agents by the host in their ids
+	known      map[string]int32    // agents whose cards are all in the index, with the longest retention of their rows; nil without rows
 	indexBytes int64               // memory of the entries and revocations
 	cache      cache
 	absent     map[string]time.Time
@@ -188,14 +192,17 @@ func (r *Registry) notFound(cardID string, removal uint64) error {
 // maxAbsent limits the memory of unsuccessful lookups.
 const maxAbsent = 10_000
 
+// errUnreadable means that what the bucket has under a card's key is not that card.
+var errUnreadable = errors.New("read a registered card")
+
 // decode decodes the card under a key of the bucket.
 func decode(raw []byte, key string) (*schema.Card, error) {
 	card, err := schema.DecodeCard(raw)
 	if err != nil {
-		return nil, fmt.Errorf("read a registered card: %w", err)
+		return nil, fmt.Errorf("%w: %w", errUnreadable, err)
 	}
 	if subject.Token(card.CardID) != key {
-		return nil, fmt.Errorf("read a registered card: the card under key %s has the card_id %q", key, card.CardID)
+		return nil, fmt.Errorf("%w: the card under key %s has the card_id %q", errUnreadable, key, card.CardID)
 	}
 	return card, nil
 }
@@ -232,27 +239,39 @@ func (r *Registry) room() bool {
 // fetchesAtOnce is how many cards are fetched in parallel.
 const fetchesAtOnce = 64
 
-// LookupAll returns the cards with the ids, without unknown ones. Cards from the bucket evict
-// nothing from memory.
+// LookupAll returns the cards with the ids, without those that are unknown or that the bucket no
+// longer has as registered. Cards from the bucket evict nothing from memory.
 func (r *Registry) LookupAll(ctx context.Context, cardIDs []string) ([]*Card, error) {
-	return r.lookAll(ctx, cardIDs, false)
+	return r.lookAll(ctx, cardIDs, func(ctx context.Context, id string) (*Card, error) { return r.look(ctx, id, false) })
 }
 
-// Warm fetches the newest cards of agents that will be looked up, unless they are in memory. A
-// card that cannot be fetched is left to Lookup, which reports the error.
+// Arrived returns those of the cards that are registered now. It asks the broker's leader before
+// it leaves one out, even if the card was unknown a moment ago.
+func (r *Registry) Arrived(ctx context.Context, cardIDs iter.Seq[string]) (arrived []string, err error) {
+	ids := slices.DeleteFunc(slices.Sorted(cardIDs), func(id string) bool { return len(id) > schema.MaxIDBytes })
+	found, err := r.lookAll(ctx, ids, func(ctx context.Context, id string) (*Card, error) { return r.fetch(ctx, id, false) })
+	for _, card := range found {
+		arrived = append(arrived, card.Entry.CardID)
+	}
+	return arrived, err
+}
+
+// Warm reads the cards of agents that will be looked up, and compiles the newest, unless they are
+// in memory. What cannot be read is left to Know and Lookup, which report the error.
 func (r *Registry) Warm(ctx context.Context, agents iter.Seq[string]) {
-	_, _ = r.lookAll(ctx, r.missing(agents), true)
+	_ = r.KnowAll(ctx, agents)
+	_, _ = r.lookAll(ctx, r.missing(agents), func(ctx context.Context, id string) (*Card, error) { return r.look(ctx, id, true) })
 }
 
-// lookAll looks cards up in parallel, until a lookup fails.
-func (r *Registry) lookAll(ctx context.Context, cardIDs []string, displace bool) ([]*Card, error) {
+// lookAll looks cards up in parallel, until a lookup fails. It leaves out what LookupAll does.
+func (r *Registry) lookAll(ctx context.Context, cardIDs []string, look func(ctx context.Context, cardID string) (*Card, error)) ([]*Card, error) {
 	found := make([]*Card, len(cardIDs))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(fetchesAtOnce)
 	for i, id := range cardIDs {
 		group.Go(func() error {
-			card, err := r.look(ctx, id, displace)
-			if errors.Is(err, ErrUnknown) {
+			card, err := look(ctx, id)
+			if errors.Is(err, ErrUnknown) || errors.Is(err, ErrChanged) || errors.Is(err, errUnreadable) {
 				return nil
 			}
 			found[i] = card

@@ -112,7 +112,7 @@ func TestWatchReadsEveryCard(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- registry.Watch(ctx, cards.Observer{
-			Registered: func(cardID string) { events <- cardID },
+			Registered: func(cardID string, _ uint64) { events <- cardID },
 			Ready:      func() { events <- "ready" },
 			Refused:    func(error) { events <- "refused" },
 		})

@@ -105,7 +105,7 @@ func TestWatchReadsRevocations(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- registry.Watch(ctx, cards.Observer{
-			Registered: func(cardID string) {
+			Registered: func(cardID string, _ uint64) {
 				if revoked := !registry.RevokedAt(cardID).IsZero(); revoked != (cardID == "2") {
 					t.Errorf("card %s is revoked: %v", cardID, revoked)
 				}

@@ -17,10 +17,10 @@ import (
 // Observer receives the changes that Watch reads. Members may be nil. The others may be called
 // concurrently.
 type Observer struct {
-	Registered func(cardID string)     // each card, including those registered before
-	Revoked    func(schema.Revocation) // each revocation, including earlier ones
-	Ready      func()                  // when all earlier cards and revocations are in memory
-	Refused    func(error)             // for what cannot be decoded and is skipped
+	Registered func(cardID string, revision uint64) // each card in the order of the bucket, including those registered before; after Rely without those that are rows
+	Revoked    func(schema.Revocation)              // each revocation, including earlier ones
+	Ready      func()                               // when all earlier cards, except rows that Rely left out, and all earlier revocations are in memory
+	Refused    func(error)                          // for what cannot be decoded and is skipped
 }
 
 // Watch keeps the registry current until ctx ends. It reads revocations first, so no card is in
@@ -29,7 +29,7 @@ func (r *Registry) Watch(ctx context.Context, o Observer) error {
 	revocations := make(chan struct{})
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return r.revocations.Watch(ctx, ">", func(change stream.Change) { r.takeRevocation(change, &o) }, func() { close(revocations) })
+		return r.revocations.Watch(ctx, ">", 0, func(change stream.Change) { r.takeRevocation(change, &o) }, func() { close(revocations) })
 	})
 	group.Go(func() error {
 		select {
@@ -37,7 +37,7 @@ func (r *Registry) Watch(ctx context.Context, o Observer) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		return r.bucket.Watch(ctx, ">", func(change stream.Change) { r.takeCard(change, &o) }, func() {
+		return r.bucket.Watch(ctx, ">", r.after, func(change stream.Change) { r.takeCard(change, &o) }, func() {
 			if o.Ready != nil {
 				o.Ready()
 			}
@@ -125,7 +125,7 @@ func (r *Registry) takeCard(change stream.Change, o *Observer) {
 	if err != nil {
 		o.refused(change.Key, err)
 	} else if o.Registered != nil {
-		o.Registered(cardID)
+		o.Registered(cardID, change.Revision)
 	}
 }
 

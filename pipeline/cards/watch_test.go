@@ -70,7 +70,7 @@ func TestFollowWatchesUntilItsContextEnds(t *testing.T) {
 	failed, ended := make(chan error, 1), make(chan error, 1)
 	go func() {
 		ended <- registry.Follow(ctx, twice{failed}, slog.New(slog.NewTextHandler(&log, nil)), "it is skipped", cards.Observer{
-			Registered: func(cardID string) { registered <- cardID },
+			Registered: func(cardID string, _ uint64) { registered <- cardID },
 			Revoked:    func(schema.Revocation) {},
 			Ready:      func() { close(ready) }, // a second call would panic
 		})
@@ -107,9 +107,9 @@ type failingOnce struct {
 	done   bool
 }
 
-func (b *failingOnce) Watch(ctx context.Context, pattern string, apply func(stream.Change), ready func()) error {
+func (b *failingOnce) Watch(ctx context.Context, pattern string, after uint64, apply func(stream.Change), ready func()) error {
 	if b.done {
-		return b.Bucket.Watch(ctx, pattern, apply, func() { ready(); close(b.listed) })
+		return b.Bucket.Watch(ctx, pattern, after, apply, func() { ready(); close(b.listed) })
 	}
 	b.done = true
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -117,6 +117,6 @@ func (b *failingOnce) Watch(ctx context.Context, pattern string, apply func(stre
 		<-b.fail
 		cancel(errWatch)
 	}()
-	_ = b.Bucket.Watch(ctx, pattern, apply, ready)
+	_ = b.Bucket.Watch(ctx, pattern, after, apply, ready)
 	return context.Cause(ctx)
 }

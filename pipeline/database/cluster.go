@@ -45,6 +45,7 @@ var shardedBy = map[string]string{
 	"dead_letter_marks": "digest",
 	"bundle_copies":     "sha256",
 	"ledger":            "ledger",
+	"card_positions":    "stream_created",
 }
 
 // distributed returns the engine of the table over all shards, in the form in which the server

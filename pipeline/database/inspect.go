@@ -20,7 +20,7 @@ import (
 var Tables = []string{
 	"traces", "verdicts", "drift_points", "drift_alerts", "loop_alerts", "drift_baselines", "drift_state",
 	"sessions", "session_verdicts", "bundles", "bundle_copies", "seal_runs", "ledger", "dead_letters", "dead_letter_marks",
-	"revocations", "cards", "coherence_results", "task_results", "messages",
+	"revocations", "cards", "coherence_results", "task_results", "messages", "card_positions",
 }
 
 // durableSettings are part of the definition of each table. With them an acknowledged INSERT

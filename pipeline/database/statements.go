@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -34,10 +35,12 @@ var insertPins = clickhouse.Settings{
 	"prefer_localhost_replica": 0,
 }
 
-// serialTable receives one insert after the other, because it is read with
-// select_sequential_consistency (drift_states.sql). Drift does not go back to messages that a
-// state covers, so it must not continue from an older state.
-const serialTable = "drift_state"
+// serialTables receive one insert after the other, because they are read with
+// select_sequential_consistency: drift_state (drift_states.sql), because drift does not go back to
+// messages that a state covers, so it must not continue from an older state; cards and
+// card_positions (card_position.sql, registered_cards.sql), because the cards up to the position are read
+// from the table alone.
+var serialTables = []string{"drift_state", "cards", "card_positions"}
 
 // readPins are sent with every reading query. A row has copies in two partitions if a publisher
 // repeated a message across the end of a month.
@@ -115,7 +118,7 @@ func (d *DB) insertContext(ctx context.Context, table, queryID string, count fun
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.InsertTimeout)
 	settings := d.pinned(insertPins)
 	settings["insert_quorum_timeout"] = (d.cfg.InsertTimeout / 2).Milliseconds()
-	if table == serialTable {
+	if slices.Contains(serialTables, table) {
 		settings["insert_quorum_parallel"] = 0
 	}
 	options := []clickhouse.QueryOption{clickhouse.WithSettings(settings), clickhouse.WithProfileEvents(count)}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -169,6 +170,10 @@ func (p *partition) next(ctx context.Context, source Source) (err error) {
 		return err
 	}
 	p.entries = p.entries[:0]
+	know := func() error { return p.stage.registry.KnowAll(ctx, agentsOf(p.inbox)) }
+	if err := p.stage.env.Retry.Do(ctx, "look up the cards of agents", know); err != nil {
+		return err
+	}
 	for _, m := range p.inbox { // without the lock: it may have to request a card
 		if m.Delivery != p.delivery+1 {
 			return fmt.Errorf("partition %d: delivery %d follows %d: %w", p.number, m.Delivery, p.delivery, errGap)
@@ -197,6 +202,16 @@ func (p *partition) next(ctx context.Context, source Source) (err error) {
 	}
 	p.awaitRoom(ctx)
 	return nil
+}
+
+func agentsOf(inbox []stream.Message) iter.Seq[string] {
+	return func(yield func(agentID string) bool) {
+		for i := range inbox {
+			if !yield(inbox[i].Agent) {
+				return
+			}
+		}
+	}
 }
 
 // recall reads the states of the entries' series that are not in memory, and resumes them. They

@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"context"
 	"errors"
+	"iter"
 	"strings"
 	"time"
 
@@ -127,6 +128,8 @@ func (h *byOrder) Pop() any {
 // Registry provides what drift needs from cards (cards.Registry).
 type Registry interface {
 	Lookup(ctx context.Context, cardID string) (*cards.Card, error)
+	Know(ctx context.Context, agentID string) error
+	KnowAll(ctx context.Context, agents iter.Seq[string]) error
 	RetainUntil(agentID string, received time.Time) time.Time
 }
 
@@ -163,6 +166,9 @@ func (r *reducer) reduce(ctx context.Context, m stream.Message) (*entry, error) 
 		}
 		e.refused = true
 		return e, nil
+	}
+	if err := r.registry.Know(ctx, m.Agent); err != nil { // for the retention of the point
+		return nil, err
 	}
 	facts, err := r.factsOf(ctx, r.trace.CardID)
 	if err != nil {

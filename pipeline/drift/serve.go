@@ -39,14 +39,21 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, held *service.H
 	}
 	defer func() { err = errors.Join(err, database.Close()) }()
 	var registry *cards.Registry
+	var bucket stream.State // of cards
 	err = env.Open(ctx, broker, func() (err error) {
-		registry, err = cards.Open(ctx, broker, cfg.Cards.CacheBytes)
+		if registry, err = cards.Open(ctx, broker, cfg.Cards.CacheBytes); err == nil {
+			bucket, err = broker.StreamState(ctx, stream.CardRecords)
+		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	registry.Expose(env.Metrics)
+	rely := func() error { return registry.Rely(ctx, database, bucket) }
+	if err := env.Retry.Do(ctx, "read the position of table cards", rely); err != nil {
+		return service.UnlessEnded(ctx, err)
+	}
 	record := func() error { return database.InsertDriftBaselines(ctx, pins.rows()) }
 	if err := env.Retry.Do(ctx, "insert pinned baselines", record); err != nil {
 		return service.UnlessEnded(ctx, err)
@@ -69,7 +76,7 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, held *service.H
 		func(ctx context.Context) error { return env.ShowBacklogs(ctx, backlog) },
 		func(ctx context.Context) error {
 			select {
-			case <-known: // before all cards are known, each card would need a request of its own
+			case <-known: // a card that existed at the start counts for the retention
 				env.Started()
 				return service.Group(ctx, s.run, func(ctx context.Context) error { return s.watchStuck(ctx, broker) })
 			case <-ctx.Done():

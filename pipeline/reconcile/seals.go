@@ -69,7 +69,7 @@ func (c *check) readSeals(ctx context.Context) (err error) {
 	c.sessions = map[store.SessionKey]*sealedSession{}
 	watching, done := context.WithCancel(ctx)
 	defer done()
-	err = c.seals.Watch(watching, ">", func(change stream.Change) {
+	err = c.seals.Watch(watching, ">", 0, func(change stream.Change) {
 		if !strings.Contains(change.Key, ".") || change.Deleted { // keys without a dot hold the exporter's own state
 			return
 		}

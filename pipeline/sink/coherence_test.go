@@ -1,6 +1,7 @@
 package sink_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -57,6 +58,12 @@ func marshal(t *testing.T, v any) []byte {
 	return raw
 }
 
+// forEver keeps the data of every agent.
+type forEver struct{}
+
+func (forEver) Know(context.Context, string) error              { return nil }
+func (forEver) RetainUntil(string, time.Time) (until time.Time) { return until }
+
 // Results are stored once, however often they are delivered. A message that is not a result of the
 // subject's agent becomes a dead letter, and the other messages are stored.
 func TestCoherenceResultsAreStored(t *testing.T) {
@@ -77,8 +84,7 @@ func TestCoherenceResultsAreStored(t *testing.T) {
 		}
 	}
 	env := pipelinetest.Env(t, "verifier")
-	forEver := func(string, time.Time) (until time.Time) { return until }
-	results := &sink.Coherence{Env: env, Rows: rig.Store, Letters: rig.Client, RetainUntil: forEver}
+	results := &sink.Coherence{Env: env, Rows: rig.Store, Letters: rig.Client, Cards: forEver{}}
 	stage := running(t, rig, stream.ConsumerConfig{Stream: stream.Coherence, Durable: stream.CoherenceConsumer}, results.Run)
 	deadLetters := &sink.DeadLetters{Env: env, Rows: rig.Store}
 	running(t, rig, stream.ConsumerConfig{Stream: stream.DeadLetters, Durable: stream.DeadLetterConsumer}, deadLetters.Run)

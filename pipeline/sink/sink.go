@@ -177,10 +177,28 @@ func LetterRow(m *stream.Message, letter *wire.DeadLetter) store.DeadLetter {
 // Coherence brings stream COHERENCE into ClickHouse. A message that is not a record of a handshake
 // or a task becomes a dead letter.
 type Coherence struct {
-	Env         *service.Env
-	Rows        *store.Store
-	Letters     *stream.Client
-	RetainUntil func(agentID string, received time.Time) time.Time // cards.Registry
+	Env     *service.Env
+	Rows    *store.Store
+	Letters *stream.Client
+	Cards   Cards
+}
+
+// Cards says how long data of an agent is kept (cards.Registry).
+type Cards interface {
+	Know(ctx context.Context, agentID string) error
+	RetainUntil(agentID string, received time.Time) time.Time
+}
+
+// know makes the retention of data of the agents known.
+func know(ctx context.Context, env *service.Env, cards Cards, agents ...string) error {
+	return env.Retry.Do(ctx, "look up the cards of an agent", func() error {
+		for _, agent := range agents {
+			if err := cards.Know(ctx, agent); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func (c *Coherence) Run(ctx context.Context, source Source) error {
@@ -194,6 +212,11 @@ func (c *Coherence) store(ctx context.Context, inbox []stream.Message) error {
 	for i := range inbox {
 		m := &inbox[i]
 		record, messages, err := read(m)
+		if err == nil {
+			if err := know(ctx, c.Env, c.Cards, record.Initiator, record.Responder); err != nil {
+				return err
+			}
+		}
 		switch {
 		case err != nil:
 			dead = append(dead, wire.DeadLetter{
@@ -237,7 +260,7 @@ func read(m *stream.Message) (*handshake.Record, *handshake.Messages, error) {
 // retention returns until when the record is kept: the longer commitment of the two agents. The
 // zero time means forever.
 func (c *Coherence) retention(record *handshake.Record, received time.Time) time.Time {
-	initiator, responder := c.RetainUntil(record.Initiator, received), c.RetainUntil(record.Responder, received)
+	initiator, responder := c.Cards.RetainUntil(record.Initiator, received), c.Cards.RetainUntil(record.Responder, received)
 	if initiator.IsZero() || responder.IsZero() {
 		return time.Time{}
 	}
@@ -251,11 +274,11 @@ func (c *Coherence) retention(record *handshake.Record, received time.Time) time
 // operator's ledger: at most one entry each second. After a crash a hash may be listed twice. It
 // skips what is not a record.
 type Messages struct {
-	Env         *service.Env
-	Rows        *store.Store
-	Ledger      LedgerEvents
-	Policies    *messages.Policies
-	RetainUntil func(agentID string, received time.Time) time.Time // cards.Registry
+	Env      *service.Env
+	Rows     *store.Store
+	Ledger   LedgerEvents
+	Policies *messages.Policies
+	Cards    Cards
 
 	unjudged sync.Once // the warning that this process has no policies
 }
@@ -290,7 +313,10 @@ func (r *Messages) store(ctx context.Context, inbox []stream.Message) error {
 					"agent", record.AgentID, "hint", "give message_policies_file to the verifier as well")
 			})
 		}
-		stored := store.MessageRecord{Record: record, Raw: m.Data, Received: m.Received, RetainUntil: r.RetainUntil(record.AgentID, m.Received)}
+		if err := know(ctx, r.Env, r.Cards, record.AgentID); err != nil {
+			return err
+		}
+		stored := store.MessageRecord{Record: record, Raw: m.Data, Received: m.Received, RetainUntil: r.Cards.RetainUntil(record.AgentID, m.Received)}
 		records, hashes = append(records, stored), append(hashes, stored.Digest())
 	}
 	if len(records) == 0 {

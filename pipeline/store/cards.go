@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/ClickHouse/clickhouse-go/v2"
+
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -87,6 +89,51 @@ func (w Writer) InsertCards(ctx context.Context, registered time.Time, cards []*
 		}
 	}
 	return insertRows(ctx, w, "cards", rows)
+}
+
+// cardPosition is a row of table card_positions.
+type cardPosition struct {
+	Owned
+	StreamCreated time.Time `ch:"stream_created"`
+	Revision      uint64    `ch:"revision"`
+	SettledAt     time.Time `ch:"settled_at"`
+}
+
+// InsertCardPosition records that every card of a bucket, created at the given time, is a row up to
+// a revision, and that the traces that came before it are judged.
+func (w Writer) InsertCardPosition(ctx context.Context, bucketCreated time.Time, revision uint64) error {
+	return insertRows(ctx, w, "card_positions", []cardPosition{{StreamCreated: bucketCreated, Revision: revision, SettledAt: time.Now()}})
+}
+
+// CardPosition returns the revision that InsertCardPosition recorded last, 0 if there is none, and
+// the number of cards that are rows.
+func (r Reader) CardPosition(ctx context.Context, bucketCreated time.Time) (revision, cards uint64, err error) {
+	type position struct {
+		Revision uint64 `ch:"revision"`
+		Cards    uint64 `ch:"cards"`
+	}
+	rows, err := read[position](ctx, r.db, "the position of table cards", queryCardPosition, clickhouse.Named("created", nanoseconds(bucketCreated)))
+	if err != nil || len(rows) == 0 {
+		return 0, 0, err
+	}
+	return rows[0].Revision, rows[0].Cards, nil
+}
+
+// RegisteredCards passes the id and the retention of each card of some agents to take, in any order. Pass
+// at most a few thousand agents.
+func (r Reader) RegisteredCards(ctx context.Context, agents []string, take func(agentID, cardID string, retentionDays uint32)) error {
+	type card struct {
+		AgentID       string `ch:"agent_id"`
+		CardID        string `ch:"card_id"`
+		RetentionDays uint32 `ch:"retention_days"`
+	}
+	for row, err := range each[card](ctx, r.db, "the cards of agents", queryRegisteredCards, clickhouse.Named("agents", agents)) {
+		if err != nil {
+			return err
+		}
+		take(row.AgentID, row.CardID, row.RetentionDays)
+	}
+	return nil
 }
 
 type revocationRow struct {

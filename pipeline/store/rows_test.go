@@ -21,7 +21,7 @@ func TestRowsNameColumns(t *testing.T) {
 		"drift_points": columnsOf[DriftPoint](), "drift_alerts": columnsOf[alertRow](), "loop_alerts": columnsOf[loopRow](), "drift_state": columnsOf[DriftState](),
 		"drift_baselines": columnsOf[DriftBaseline](), "session_verdicts": columnsOf[sessionVerdictRow](),
 		"sessions": columnsOf[Session](), "bundles": columnsOf[Bundle](), "bundle_copies": columnsOf[BundleCopy](), "seal_runs": columnsOf[SealRun](),
-		"dead_letters": columnsOf[DeadLetter](), "cards": columnsOf[cardRow](),
+		"dead_letters": columnsOf[DeadLetter](), "cards": columnsOf[cardRow](), "card_positions": columnsOf[cardPosition](),
 		"ledger":      columnsOf[LedgerEntry](),
 		"revocations": columnsOf[revocationRow](), "coherence_results": columnsOf[coherenceRow](), "task_results": columnsOf[taskRow](),
 	} {

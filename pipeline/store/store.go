@@ -11,7 +11,7 @@
 // Nothing depends on ClickHouse's insert deduplication: rows that may already be stored are looked
 // up before they are sent again.
 //
-// It is one package of more than 1,800 lines because it has the rows of 19 tables, and most of them
+// It is one package of more than 1,800 lines because it has the rows of 20 tables, and most of them
 // are written and read with the same struct. The methods of Writer and Reader keep the two apart.
 package store
 
@@ -114,6 +114,8 @@ var (
 	queryAgentTraces         = mustQuery("agent_traces")
 	queryBundleCopies        = mustQuery("bundle_copies")
 	queryBundles             = mustQuery("bundles")
+	queryCardPosition        = mustQuery("card_position")
+	queryRegisteredCards     = mustQuery("registered_cards")
 	queryConflicts           = mustQuery("conflicts")
 	queryCounts              = mustQuery("counts")
 	queryDeadLetters         = mustQuery("dead_letters")

@@ -300,11 +300,12 @@ type Change struct {
 const watchPause = 50 * time.Millisecond
 
 // Watch calls apply with the current state of every key that matches the pattern (">" matches
-// all), then ready once, and then apply with each change. It returns the error of ctx when ctx
-// ends, an error when the client is closed, or ErrRefused. After a loss of the connection it
-// continues with what changed in the meantime.
-func (b *Bucket) Watch(ctx context.Context, pattern string, apply func(Change), ready func()) error {
-	w := watch{bucket: b, pattern: pattern, apply: apply, ready: ready}
+// all), then ready once, and then apply with each change. If after is not 0, it begins with the
+// changes after that revision, oldest first, instead of the current state. It returns the error
+// of ctx when ctx ends, an error when the client is closed, or ErrRefused. After a loss of the
+// connection it continues with what changed in the meantime.
+func (b *Bucket) Watch(ctx context.Context, pattern string, after uint64, apply func(Change), ready func()) error {
+	w := watch{bucket: b, pattern: pattern, apply: apply, ready: ready, last: after}
 	for {
 		err := w.run(ctx)
 		if ctx.Err() != nil {
@@ -328,7 +329,7 @@ type watch struct {
 	apply   func(Change)
 	ready   func()
 	listed  bool   // ready was called
-	last    uint64 // the highest revision applied; the bucket delivers them in order
+	last    uint64 // the highest revision applied, or that the caller knows; the bucket delivers them in order
 }
 
 // run watches until ctx ends or the connection is lost. The library unsubscribes when its context
@@ -341,7 +342,11 @@ func (w *watch) run(ctx context.Context) error {
 	defer context.AfterFunc(client.connectedLink(ctx), cancel)()
 	defer client.awaitRefusal(end, "CONSUMER.CREATE.KV_"+w.bucket.name, flowControl+"KV_"+w.bucket.name)()
 	tooSlow := time.AfterFunc(client.cfg.Timeout, cancel)
-	watcher, err := w.bucket.kv.Watch(ctx, w.pattern)
+	var from []jetstream.WatchOpt // none: the current state of each key
+	if w.last > 0 {
+		from = append(from, jetstream.ResumeFromRevision(w.last+1))
+	}
+	watcher, err := w.bucket.kv.Watch(ctx, w.pattern, from...)
 	tooSlow.Stop()
 	if err != nil {
 		return w.bucket.fault("watch", w.pattern, refusedOr(ctx, classify(err)))

@@ -103,7 +103,7 @@ func TestBucketWatchSurvivesRestart(t *testing.T) {
 	seen := make(chan string, 10)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- bucket.Watch(ctx, ">", func(c stream.Change) { seen <- c.Key }, func() { seen <- "ready" })
+		ended <- bucket.Watch(ctx, ">", 0, func(c stream.Change) { seen <- c.Key }, func() { seen <- "ready" })
 	}()
 	expect := func(want ...string) {
 		for _, key := range want {
@@ -124,6 +124,12 @@ func TestBucketWatchSurvivesRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("c")
+	later, end := context.WithCancel(t.Context())
+	var after []string
+	err = bucket.Watch(later, ">", 1, func(c stream.Change) { after = append(after, c.Key) }, end)
+	if !errors.Is(err, context.Canceled) || !slices.Equal(after, []string{"b", "c", "c"}) {
+		t.Errorf("after the first revision: %q, %v", after, err)
+	}
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("Watch ends with %v", err)

@@ -271,6 +271,7 @@ type State struct {
 	LastSequence  uint64
 	LastReceived  time.Time // broker time of the last message; zero if there was none
 	Messages      uint64
+	Subjects      uint64 // of a bucket: keys, including removed ones
 	Bytes         uint64
 	Now           time.Time // broker time of the answer
 }
@@ -302,6 +303,7 @@ func (c *Client) StreamState(ctx context.Context, name string) (State, error) {
 		LastSequence:  info.State.LastSeq,
 		LastReceived:  info.State.LastTime,
 		Messages:      info.State.Msgs,
+		Subjects:      info.State.NumSubjects,
 		Bytes:         info.State.Bytes,
 		Now:           info.TimeStamp,
 	}, nil

@@ -55,7 +55,7 @@ func TestRefusedRequestsAreNamed(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return bucket.Watch(ctx, ">", func(stream.Change) {}, func() {})
+			return bucket.Watch(ctx, ">", 0, func(stream.Change) {}, func() {})
 		},
 		"$JS.API.CONSUMER.MSG.NEXT.TRACES.verifier": func(ctx context.Context) error {
 			consumer, err := limited.OpenConsumer(ctx, stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})

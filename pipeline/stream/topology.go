@@ -36,8 +36,11 @@ const (
 )
 
 // MessageRecords is the stream behind bucket messages. Each record is read from it once, in
-// order, and stored in the database.
-const MessageRecords = "KV_" + Messages
+// order, and stored in the database. CardRecords is the stream behind bucket cards.
+const (
+	MessageRecords = "KV_" + Messages
+	CardRecords    = "KV_" + Cards
+)
 
 // The durable consumers. Drift has one for each partition (DriftConsumer). The exporter has none:
 // it reads RECEIPTS from its checkpoint.

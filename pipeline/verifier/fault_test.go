@@ -57,15 +57,21 @@ func awaitAcked(t *testing.T, source *stream.Consumer, through uint64) {
 	})
 }
 
+// newBench returns a workspace with the default rules.
+func newBench(t *testing.T, registry Registry) workspace {
+	t.Helper()
+	rules := DefaultRules()
+	bench, err := newWorkspace(registry, nil, &rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bench
+}
+
 // judging composes the stage on the rig as Serve does, with the faulty environment.
 func judging(t *testing.T, rig *pipelinetest.Rig, source Source, f *pipelinetest.Fault) *verifier {
 	t.Helper()
 	registry, err := cards.Open(t.Context(), rig.Client, config.DefaultCardCacheBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rules := DefaultRules()
-	workspace, err := newWorkspace(registry, nil, &rules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,8 +81,9 @@ func judging(t *testing.T, rig *pipelinetest.Rig, source Source, f *pipelinetest
 	return &verifier{
 		env: env, cfg: &cfg, source: source, rows: world, outlet: world,
 		metrics:   newMetrics(env.Metrics),
-		workspace: workspace, newRows: rig.Store.NewTraceBatch,
-		late: &lateCards{env: env, registry: registry, wake: make(chan struct{}, 1)},
+		workspace: newBench(t, registry), newRows: rig.Store.NewTraceBatch,
+		late: &lateCards{env: env, registry: registry, rows: rig.Store, outlet: world, wake: make(chan struct{}, 1),
+			rechecking: newBench(t, registry)},
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 // Registry provides what the verifier needs from cards (cards.Registry).
 type Registry interface {
 	Lookup(ctx context.Context, cardID string) (*cards.Card, error)
+	Know(ctx context.Context, agentID string) error
 	Warm(ctx context.Context, agents iter.Seq[string])
 	Instead(card *cards.Entry, agentID string, at time.Time) *cards.Entry
 	RevokedAt(cardID string) time.Time
@@ -36,7 +37,7 @@ type workspace struct {
 	verdict schema.Verdict
 }
 
-// warm fetches the messages' cards that are not in memory, all together.
+// warm reads the cards of the messages' agents that are not in memory, all together.
 func (w *workspace) warm(ctx context.Context, inbox []stream.Message) {
 	w.registry.Warm(ctx, func(yield func(agentID string) bool) {
 		for i := range inbox {
@@ -89,6 +90,9 @@ func (w *workspace) meta(t *schema.Trace, m *stream.Message, created time.Time) 
 
 // verify judges t, which the broker received at the given time, into w.verdict.
 func (w *workspace) verify(ctx context.Context, t *schema.Trace, received, now time.Time) error {
+	if err := w.registry.Know(ctx, t.AgentID); err != nil { // for the card in force, and for meta
+		return err
+	}
 	card, err := w.registry.Lookup(ctx, t.CardID)
 	if errors.Is(err, cards.ErrUnknown) {
 		w.rules.Unknown(t, now, &w.verdict)

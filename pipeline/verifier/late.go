@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ import (
 // (store.Store).
 type LateRows interface {
 	InsertCards(ctx context.Context, registered time.Time, cards []*schema.Card) error
+	InsertCardPosition(ctx context.Context, bucketCreated time.Time, revision uint64) error
 	InsertRevocations(ctx context.Context, revoked []schema.Revocation) error
 	TracesOfUnknownCards(ctx context.Context, cardIDs []string, limit int) iter.Seq2[*store.StoredTrace, error]
 	TracesOfRevokedCards(ctx context.Context, revoked []schema.Revocation, limit int) iter.Seq2[*store.StoredTrace, error]
@@ -27,20 +29,30 @@ type LateRows interface {
 }
 
 // lateCards follows the registry. Each card and each revocation becomes a row, and the traces
-// that came before it are read from ClickHouse and judged. At each start all cards and
-// revocations are processed again, which completes what a crash interrupted.
+// that came before it are read from ClickHouse and judged. That is repeated at a start for all
+// revocations, and for the cards after the position that is stored with the rows
+// (store.InsertCardPosition), which completes what a crash interrupted. If rows are missing, it is
+// repeated for all cards (cards.Rely).
 type lateCards struct {
-	env       *service.Env
-	registry  *cards.Registry
-	rows      LateRows
-	outlet    Outlet
-	workspace workspace
+	env        *service.Env
+	registry   *cards.Registry
+	created    time.Time // of the bucket of cards
+	rows       LateRows
+	outlet     Outlet
+	workspace  workspace // of run
+	rechecking workspace // of recheck, which runs concurrently
 
 	mu      sync.Mutex
-	arrived []string // card ids
+	arrived []registered // in the order of the bucket
 	revoked []schema.Revocation
 	inHand  int // number of cards and revocations taken from the queue and not done
 	wake    chan struct{}
+}
+
+// registered is a card that the registry watched in.
+type registered struct {
+	cardID   string
+	revision uint64
 }
 
 // backlog returns the number of cards and revocations that are not rows yet, or whose traces are
@@ -56,17 +68,17 @@ func (l *lateCards) backlog() service.Consumer {
 // lateCardIDs is how many cards one query asks for.
 const lateCardIDs = 500
 
-// watch follows the registry until ctx ends. It closes known once every card and revocation that
-// existed at the start is in memory.
+// watch follows the registry until ctx ends. It closes known once the registry knows, or can look
+// up, every card and revocation that existed at the start.
 func (l *lateCards) watch(ctx context.Context, known chan<- struct{}) error {
 	return l.registry.Follow(ctx, l.env.Retry, l.env.Log, "the verdicts on its traces do not change", cards.Observer{
-		Registered: func(cardID string) { l.add([]string{cardID}, nil) },
+		Registered: func(cardID string, revision uint64) { l.add([]registered{{cardID, revision}}, nil) },
 		Revoked:    func(revocation schema.Revocation) { l.add(nil, []schema.Revocation{revocation}) },
 		Ready:      func() { close(known) },
 	})
 }
 
-func (l *lateCards) add(arrived []string, revoked []schema.Revocation) {
+func (l *lateCards) add(arrived []registered, revoked []schema.Revocation) {
 	l.mu.Lock()
 	l.arrived, l.revoked = append(l.arrived, arrived...), append(l.revoked, revoked...)
 	l.mu.Unlock()
@@ -76,21 +88,28 @@ func (l *lateCards) add(arrived []string, revoked []schema.Revocation) {
 	}
 }
 
-// recheck queues the cards and revocations that were unknown when the traces of the batch were
-// judged and are known now. Their arrival may have been processed before the traces were stored.
-func (l *lateCards) recheck(ctx context.Context, b *batch) {
+// recheck judges the traces of a batch again whose cards were registered since they were judged:
+// the arrival of such a card may have been processed before the traces were stored. It runs before
+// they are acked, because the next start does not process the card again.
+func (l *lateCards) recheck(ctx context.Context, b *batch) error {
+	if len(b.unknown) == 0 || b.rows.Len() == 0 {
+		return nil
+	}
+	arrived, err := l.registry.Arrived(ctx, maps.Keys(b.unknown))
+	if err != nil || len(arrived) == 0 {
+		return err
+	}
+	return l.judgeCards(ctx, &l.rechecking, arrived)
+}
+
+// recheckRevocations queues the revocations that arrived since the traces of the batch were
+// judged. A start processes all of them again.
+func (l *lateCards) recheckRevocations(b *batch) {
 	if b.rows.Len() == 0 {
 		return
 	}
-	var arrived []string
-	for id := range b.unknown {
-		if _, err := l.registry.Lookup(ctx, id); err == nil {
-			arrived = append(arrived, id)
-		}
-	}
-	revoked, _ := l.registry.RevocationsSince(b.revocations)
-	if len(arrived)+len(revoked) > 0 {
-		l.add(arrived, revoked)
+	if revoked, _ := l.registry.RevocationsSince(b.revocations); len(revoked) > 0 {
+		l.add(nil, revoked)
 	}
 }
 
@@ -104,7 +123,7 @@ func (l *lateCards) run(ctx context.Context) error {
 		case <-l.wake:
 		}
 		arrived, revoked := l.take()
-		if err := inChunks(ctx, work, l, "judge traces of late cards", arrived, l.judgeCards); err != nil {
+		if err := inChunks(ctx, work, l, "judge traces of late cards", arrived, l.settle); err != nil {
 			return err
 		}
 		if err := inChunks(ctx, work, l, "judge traces of revoked cards", revoked, l.judgeRevocations); err != nil {
@@ -130,7 +149,7 @@ func inChunks[T any](ctx, work context.Context, l *lateCards, operation string, 
 	return nil
 }
 
-func (l *lateCards) take() (arrived []string, revoked []schema.Revocation) {
+func (l *lateCards) take() (arrived []registered, revoked []schema.Revocation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	arrived, revoked = l.arrived, l.revoked
@@ -142,8 +161,20 @@ func (l *lateCards) take() (arrived []string, revoked []schema.Revocation) {
 // lateRows is how many traces are judged between two inserts.
 const lateRows = 5000
 
+// settle makes the cards rows, judges the traces that came before them, and stores how far it came.
+func (l *lateCards) settle(ctx context.Context, arrived []registered) error {
+	ids := make([]string, len(arrived))
+	for i := range arrived {
+		ids[i] = arrived[i].cardID
+	}
+	if err := l.judgeCards(ctx, &l.workspace, ids); err != nil {
+		return err
+	}
+	return l.rows.InsertCardPosition(ctx, l.created, arrived[len(arrived)-1].revision)
+}
+
 // judgeCards stores the cards and judges every trace that was stored without one of them.
-func (l *lateCards) judgeCards(ctx context.Context, cardIDs []string) error {
+func (l *lateCards) judgeCards(ctx context.Context, w *workspace, cardIDs []string) error {
 	arrived, err := l.registry.LookupAll(ctx, cardIDs)
 	if err != nil {
 		return err
@@ -155,7 +186,7 @@ func (l *lateCards) judgeCards(ctx context.Context, cardIDs []string) error {
 	if err := l.rows.InsertCards(ctx, time.Now(), rows); err != nil {
 		return err
 	}
-	return l.judgeAll(ctx, func() iter.Seq2[*store.StoredTrace, error] {
+	return l.judgeAll(ctx, w, func() iter.Seq2[*store.StoredTrace, error] {
 		return l.rows.TracesOfUnknownCards(ctx, ids, lateRows)
 	})
 }
@@ -166,13 +197,13 @@ func (l *lateCards) judgeRevocations(ctx context.Context, revoked []schema.Revoc
 	if err := l.rows.InsertRevocations(ctx, revoked); err != nil {
 		return err
 	}
-	return l.judgeAll(ctx, func() iter.Seq2[*store.StoredTrace, error] {
+	return l.judgeAll(ctx, &l.workspace, func() iter.Seq2[*store.StoredTrace, error] {
 		return l.rows.TracesOfRevokedCards(ctx, revoked, lateRows)
 	})
 }
 
 // judgeAll judges traces until next yields fewer than lateRows of them.
-func (l *lateCards) judgeAll(ctx context.Context, next func() iter.Seq2[*store.StoredTrace, error]) error {
+func (l *lateCards) judgeAll(ctx context.Context, w *workspace, next func() iter.Seq2[*store.StoredTrace, error]) error {
 	for {
 		verdicts, now := l.rows.NewVerdictBatch(), time.Now()
 		var alerts []wire.Alert
@@ -180,7 +211,6 @@ func (l *lateCards) judgeAll(ctx context.Context, next func() iter.Seq2[*store.S
 			if err != nil {
 				return err
 			}
-			w := &l.workspace
 			if err := w.decoder.Admit(&w.trace, stored.AgentID, stored.Raw); err != nil {
 				return fmt.Errorf("stored trace %s of agent %s is no longer a valid trace: %w", stored.TraceID, stored.AgentID, err)
 			}

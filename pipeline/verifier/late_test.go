@@ -2,14 +2,18 @@ package verifier
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // interrupted calls a function between judging and storing.
@@ -70,16 +74,100 @@ func TestLateAlertsSurviveAFault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := late.judgeCards(t.Context(), []string{card.Card.CardID}); err == nil || !fault.Met() {
+	if err := late.judgeCards(t.Context(), &late.workspace, []string{card.Card.CardID}); err == nil || !fault.Met() {
 		t.Fatalf("the fault was not reached: %v", err)
 	}
-	if err := late.judgeCards(t.Context(), []string{card.Card.CardID}); err != nil {
+	if err := late.judgeCards(t.Context(), &late.workspace, []string{card.Card.CardID}); err != nil {
 		t.Fatal(err)
 	}
 	state, err := rig.Client.StreamState(t.Context(), stream.Alerts)
 	if err != nil || state.Messages != 1 {
 		t.Errorf("%d alerts, want one; error %v", state.Messages, err)
 	}
+}
+
+// A card that is registered and settled, by another verifier, after a trace was judged without it
+// and before the trace was stored, finds nothing to judge. No start settles it again, so the trace
+// is judged before it is acked.
+func TestCardDuringACommitIsJudgedBeforeTheAck(t *testing.T) {
+	rig := pipelinetest.New(t)
+	source := tracesOf(t, rig)
+	v := judging(t, rig, source, &pipelinetest.Fault{})
+	elsewhere := openRegistry(t, rig)
+	another := &lateCards{env: v.env, registry: elsewhere, rows: rig.Store, outlet: rig.Client, workspace: newBench(t, elsewhere)}
+	v.rows = &interrupted{Rows: v.rows, meanwhile: func() {
+		_, _, err := elsewhere.Put(t.Context(), pipelinetest.Card("ac", "a"))
+		if err == nil {
+			err = another.judgeCards(t.Context(), &another.workspace, []string{"ac"})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}}
+	rig.Publish(t, pipelinetest.Trace("tr-1", "a", "ac", "s", "2026-02-01T00:00:00Z", "pay"))
+	stage := pipelinetest.Go(t, v.run)
+	awaitAcked(t, source, 1)
+	if counts, err := rig.Store.Counts(t.Context()); err != nil || counts.Traces != 1 || counts.CardUnknown != 0 {
+		t.Errorf("acknowledged with %+v, error %v", counts, err)
+	}
+	stage.Stop(t)
+}
+
+// settled are rows that note which cards are written.
+type settled struct {
+	LateRows
+	cards []string
+}
+
+func (s *settled) InsertCards(ctx context.Context, registered time.Time, list []*schema.Card) error {
+	for _, card := range list {
+		s.cards = append(s.cards, card.CardID)
+	}
+	return s.LateRows.InsertCards(ctx, registered, list)
+}
+
+// A start settles the cards that were registered since the last one. If rows are missing, it
+// settles all.
+func TestStartSettlesNewCards(t *testing.T) {
+	rig := pipelinetest.New(t)
+	bucket := func() stream.State {
+		state, err := rig.Client.StreamState(t.Context(), stream.CardRecords)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return state
+	}
+	settles := func(when string, want ...string) {
+		t.Helper()
+		state, registry, env := bucket(), openRegistry(t, rig), pipelinetest.Env(t, "verifier")
+		if err := registry.Rely(t.Context(), rig.Store, state); err != nil {
+			t.Fatal(err)
+		}
+		rows := &settled{LateRows: rig.Store}
+		late := &lateCards{env: env, registry: registry, created: state.Created, rows: rows, outlet: rig.Client,
+			wake: make(chan struct{}, 1), workspace: newBench(t, registry)}
+		known := make(chan struct{})
+		stage := pipelinetest.Go(t, func(ctx context.Context) error {
+			return service.Group(ctx, func(ctx context.Context) error { return late.watch(ctx, known) }, late.run)
+		})
+		<-known
+		pipelinetest.Await(t, when+": everything settled", func() bool {
+			backlog, err := late.backlog().Backlog(t.Context())
+			revision, _, failed := rig.Store.CardPosition(t.Context(), state.Created)
+			return errors.Join(err, failed) == nil && backlog == 0 && revision == state.LastSequence
+		})
+		stage.Stop(t)
+		if !slices.Equal(rows.cards, want) {
+			t.Errorf("%s: %q are settled, want %q", when, rows.cards, want)
+		}
+	}
+	rig.Register(t, pipelinetest.Card("ac-1", "a"), pipelinetest.Card("ac-2", "b"))
+	settles("the first start", "ac-1", "ac-2")
+	rig.Register(t, pipelinetest.Card("ac-3", "a"))
+	settles("after a registration", "ac-3")
+	settles("without a change")
+	rig.Exec(t, "ALTER TABLE cards DELETE WHERE card_id = 'ac-1'")
+	settles("after a row was lost", "ac-1", "ac-2", "ac-3")
 }
 
 func openRegistry(t *testing.T, rig *pipelinetest.Rig) *cards.Registry {

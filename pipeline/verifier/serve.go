@@ -47,6 +47,7 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.
 	}
 	defer func() { err = errors.Join(err, database.Close()) }()
 	var registry *cards.Registry
+	var bucket stream.State // of cards
 	var auditor *messages.Auditor
 	sources := map[string]*stream.Consumer{}
 	defer func() {
@@ -56,6 +57,9 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.
 	}()
 	err = env.Open(ctx, broker, func() (err error) {
 		if registry, err = cards.Open(ctx, broker, cfg.Cards.CacheBytes); err != nil {
+			return err
+		}
+		if bucket, err = broker.StreamState(ctx, stream.CardRecords); err != nil {
 			return err
 		}
 		if auditor, err = newAuditor(ctx, broker, policies); err != nil {
@@ -77,23 +81,25 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.
 		return err
 	}
 	registry.Expose(env.Metrics)
+	rely := func() error { return registry.Rely(ctx, database, bucket) }
+	if err := env.Retry.Do(ctx, "read the position of table cards", rely); err != nil {
+		return service.UnlessEnded(ctx, err)
+	}
 
-	judging, err := newWorkspace(registry, auditor, &cfg.Rules)
-	if err != nil {
-		return err
+	var benches [3]workspace // for judging, late judging and rechecking
+	for i := range benches {
+		if benches[i], err = newWorkspace(registry, auditor, &cfg.Rules); err != nil {
+			return err
+		}
 	}
-	lateJudging, err := newWorkspace(registry, auditor, &cfg.Rules)
-	if err != nil {
-		return err
-	}
-	late := &lateCards{env: env, registry: registry, rows: database, outlet: broker, workspace: lateJudging, wake: make(chan struct{}, 1)}
+	late := &lateCards{env: env, registry: registry, created: bucket.Created, rows: database, outlet: broker, workspace: benches[1], rechecking: benches[2], wake: make(chan struct{}, 1)}
 	v := &verifier{
 		env: env, cfg: cfg, source: sources[stream.Traces], rows: database, outlet: broker,
 		metrics:   newMetrics(env.Metrics),
-		workspace: judging, newRows: database.NewTraceBatch, late: late,
+		workspace: benches[0], newRows: database.NewTraceBatch, late: late,
 	}
-	results := &sink.Coherence{Env: env, Rows: database, Letters: broker, RetainUntil: registry.RetainUntil}
-	decisions := &sink.Messages{Env: env, Rows: database, Ledger: broker, Policies: policies, RetainUntil: registry.RetainUntil}
+	results := &sink.Coherence{Env: env, Rows: database, Letters: broker, Cards: registry}
+	decisions := &sink.Messages{Env: env, Rows: database, Ledger: broker, Policies: policies, Cards: registry}
 	backlogs := []service.Consumer{late.backlog()}
 	for name, durable := range durables {
 		backlogs = append(backlogs, service.Consumer{Name: durable, Backlog: func(ctx context.Context) (uint64, error) {
@@ -113,7 +119,7 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.
 		},
 		after(known, func(ctx context.Context) error { return results.Run(ctx, sources[stream.Coherence]) }), // cards define how long rows are retained
 		after(known, func(ctx context.Context) error { return decisions.Run(ctx, sources[stream.MessageRecords]) }),
-		after(known, func(ctx context.Context) error { // before all cards are known, each card would need a request of its own
+		after(known, func(ctx context.Context) error { // a revocation or card that existed at the start is never missed
 			env.Started()
 			return v.run(ctx)
 		}))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,6 +59,8 @@ type simulation struct {
 
 	rows     map[schema.Digest]bool                   // table traces
 	verdicts map[schema.Digest]map[schema.Digest]bool // table verdicts: the digests of the verdicts' cards, by trace
+	cardRows map[string]string                        // table cards: the agent of each card
+	position uint64                                   // table card_positions
 
 	receipted map[uint64]bool   // sequences with a receipt, as far as stream RECEIPTS was read
 	listed    map[uint64]string // alert ids by sequence, as far as the ledger was read
@@ -81,7 +84,7 @@ func newSimulation(t *testing.T, w *sim.World) *simulation {
 		t: t, w: w,
 		traces: w.Stream(stream.Traces), receipts: w.Stream(stream.Receipts), alerts: w.Stream(stream.Alerts), letters: w.Stream(stream.DeadLetters), ledger: w.Stream(stream.Ledger),
 		cards: w.Bucket(stream.Cards), revocations: w.Bucket(stream.Revocations),
-		rows: map[schema.Digest]bool{}, verdicts: map[schema.Digest]map[schema.Digest]bool{},
+		rows: map[schema.Digest]bool{}, verdicts: map[schema.Digest]map[schema.Digest]bool{}, cardRows: map[string]string{},
 		receipted: map[uint64]bool{}, listed: map[uint64]string{},
 	}
 	s.consumer = s.traces.Consumer(stream.VerifierConsumer)
@@ -121,6 +124,7 @@ var simulatedCards = sync.OnceValue(func() allCards {
 func (all allCards) Lookup(_ context.Context, cardID string) (*cards.Card, error) {
 	return all[cardID], nil
 }
+func (allCards) Know(context.Context, string) error                   { return nil }
 func (allCards) Warm(context.Context, iter.Seq[string])               {}
 func (allCards) Instead(*cards.Entry, string, time.Time) *cards.Entry { return nil }
 func (allCards) RevokedAt(string) time.Time                           { return time.Time{} }
@@ -205,8 +209,23 @@ func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 	if err != nil {
 		return err
 	}
+	rechecking, err := newWorkspace(registry, nil, &rules)
+	if err != nil {
+		return err
+	}
 	rows, outlet := &simulatedRows{s, p}, p.Broker()
-	late := &lateCards{env: p.Env, registry: registry, rows: rows, outlet: outlet, workspace: lateJudging, wake: make(chan struct{}, 1)}
+	var bucket stream.State
+	err = p.Env.Retry.Do(ctx, "read the position of table cards", func() error {
+		err := p.Do(ctx, sim.Operation{Name: "state of bucket cards"}, func() error { bucket = s.cards.State(); return nil })
+		if err != nil {
+			return err
+		}
+		return registry.Rely(ctx, rows, bucket)
+	})
+	if err != nil {
+		return err
+	}
+	late := &lateCards{env: p.Env, registry: registry, created: bucket.Created, rows: rows, outlet: outlet, workspace: lateJudging, rechecking: rechecking, wake: make(chan struct{}, 1)}
 	v := &verifier{
 		env: p.Env, cfg: &cfg, source: source, rows: rows, outlet: outlet, metrics: newMetrics(p.Env.Metrics),
 		workspace: judging, newRows: new(store.Store).NewTraceBatch, late: late,
@@ -274,7 +293,46 @@ func (r *simulatedRows) InsertVerdicts(ctx context.Context, batch *store.Verdict
 }
 
 func (r *simulatedRows) InsertCards(ctx context.Context, _ time.Time, list []*schema.Card) error {
-	return r.process.Do(ctx, sim.Operation{Name: "insert cards", Key: list[0].CardID, Limit: insertLimit}, func() error { return nil })
+	if len(list) == 0 {
+		return nil
+	}
+	return r.process.Do(ctx, sim.Operation{Name: "insert cards", Key: list[0].CardID, Limit: insertLimit}, func() error {
+		for _, card := range list {
+			r.cardRows[card.CardID] = card.AgentID
+		}
+		return nil
+	})
+}
+
+func (r *simulatedRows) InsertCardPosition(ctx context.Context, _ time.Time, revision uint64) error {
+	return r.process.Do(ctx, sim.Operation{Name: "insert card position", Key: fmt.Sprint(revision), Limit: insertLimit}, func() error {
+		r.position = revision
+		return nil
+	})
+}
+
+func (r *simulatedRows) CardPosition(ctx context.Context, _ time.Time) (revision, cards uint64, err error) {
+	err = r.process.Do(ctx, sim.Operation{Name: "select card position"}, func() error {
+		revision, cards = r.position, uint64(len(r.cardRows))
+		return nil
+	})
+	return revision, cards, err
+}
+
+func (r *simulatedRows) RegisteredCards(ctx context.Context, agents []string, take func(agentID, cardID string, retentionDays uint32)) error {
+	var found [][2]string
+	err := r.process.Do(ctx, sim.Operation{Name: "select cards", Key: strings.Join(agents, " ")}, func() error {
+		for _, card := range slices.Sorted(maps.Keys(r.cardRows)) {
+			if agent := r.cardRows[card]; slices.Contains(agents, agent) {
+				found = append(found, [2]string{agent, card})
+			}
+		}
+		return nil
+	})
+	for _, row := range found {
+		take(row[0], row[1], 0)
+	}
+	return err
 }
 
 func (r *simulatedRows) InsertRevocations(context.Context, []schema.Revocation) error { return nil }
@@ -393,7 +451,8 @@ func (s *simulation) readStreams() {
 
 // done reports whether everything is acked and judged.
 func (s *simulation) done() bool {
-	return s.published && s.consumer.Done() && s.findings.Done() && len(s.unjudged([]string{"ac-a", "ac-b"})) == 0
+	return s.published && s.consumer.Done() && s.findings.Done() && len(s.unjudged([]string{"ac-a", "ac-b"})) == 0 &&
+		len(s.cardRows) == len(simulatedAgents) && s.position == s.cards.State().LastSequence
 }
 
 // check compares the durable state with what the messages require.

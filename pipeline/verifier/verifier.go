@@ -172,6 +172,7 @@ func (v *verifier) commit(ctx context.Context, b *batch) error {
 		{"publish dead letters", func() error { return b.publishDead(ctx, v.outlet) }},             // after a crash the same letters again, under the same ids
 		{"publish receipts", func() error { return v.outlet.PublishReceipts(ctx, b.receipts[:]) }}, // after a crash the same receipts again: the exporter counts each once
 		{"publish alerts", func() error { return b.publishAlerts(ctx, v.outlet) }},                 // after a crash the same alerts again, under the same ids
+		{"judge traces of late cards", func() error { return v.late.recheck(ctx, b) }},             // after a crash the traces are judged by these cards
 		{"acknowledge traces", func() error { return stream.Acknowledge(ctx, b.messages) }},        // after a crash nothing is redelivered
 	} {
 		if err := v.env.Retry.Do(ctx, step.operation, step.do); err != nil {
@@ -179,6 +180,6 @@ func (v *verifier) commit(ctx context.Context, b *batch) error {
 		}
 	}
 	v.metrics.committed(b)
-	v.late.recheck(ctx, b) // a start checks all cards, so a crash before this loses nothing
+	v.late.recheckRevocations(b) // a start checks all revocations, so a crash before this loses nothing
 	return nil
 }

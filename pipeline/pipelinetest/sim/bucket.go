@@ -15,6 +15,7 @@ type Bucket struct {
 	Written func(key string, value []byte) // called before each write takes effect; optional
 
 	world   *World
+	created time.Time
 	writes  []write // the revision is the index plus 1
 	newest  map[string]uint64
 	changed chan struct{} // closed when something was written
@@ -28,7 +29,7 @@ type write struct {
 }
 
 func (w *World) Bucket(name string) *Bucket {
-	return &Bucket{Name: name, world: w, newest: map[string]uint64{}, changed: make(chan struct{})}
+	return &Bucket{Name: name, world: w, created: time.Now(), newest: map[string]uint64{}, changed: make(chan struct{})}
 }
 
 // Register writes a key for a client without faults.
@@ -47,6 +48,11 @@ func (b *Bucket) Revisions(key string) (values [][]byte) {
 		}
 	}
 	return values
+}
+
+// State returns the state of the stream behind the bucket, as stream.Client.StreamState does.
+func (b *Bucket) State() stream.State {
+	return stream.State{Created: b.created, LastSequence: uint64(len(b.writes)), Subjects: uint64(len(b.newest))}
 }
 
 // Keys returns the existing keys, in order of their first write.
@@ -140,9 +146,9 @@ func (k *Keys) WriteAll(ctx context.Context, writes []stream.Write) (revisions [
 }
 
 // Watch simulates stream.Bucket.Watch for the pattern of all keys.
-func (k *Keys) Watch(ctx context.Context, _ string, apply func(stream.Change), ready func()) error {
+func (k *Keys) Watch(ctx context.Context, _ string, after uint64, apply func(stream.Change), ready func()) error {
 	var once sync.Once
-	for seen := uint64(0); ; {
+	for seen := after; ; {
 		var news []stream.Change
 		var changed chan struct{}
 		o := Operation{Name: "watch " + k.bucket.Name, Key: fmt.Sprint(seen)}

@@ -1,0 +1,92 @@
+package integration_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/fleet"
+	"github.com/plumbline/plumbline/pipeline/database"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+)
+
+// TestStartOfManyAgents measures drift and verifier where the cards of many agents are registered:
+// the time from a start to the first trace measured or judged, and the resident memory then. At
+// the first start no card is a row, and all are read; at the second one all are rows.
+func TestStartOfManyAgents(t *testing.T) {
+	if *manyAgents == 0 {
+		t.Skip("a measurement of some minutes: make agents, or -agents N")
+	}
+	s := newServers(t, place{})
+	if err := database.Migrate(t.Context(), s.engine.AdminDSN()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.client.EnsureTopology(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.registerMany(*manyAgents)
+	published := 0
+	starts := func(when, name, metric string) *service {
+		t.Helper()
+		var records []stream.Record
+		for range 20 {
+			agent := numberedAgent(published * 7 % *manyAgents)
+			records = append(records, pipelinetest.Trace(fmt.Sprintf("tr-%d", published), agent, "ac-of-"+agent, "s", "2026-02-01T00:00:00Z", "search"))
+			published++
+		}
+		s.publishRecords(records)
+		began := time.Now()
+		service := s.service(name)
+		pipelinetest.AwaitWithin(t, minutes, name+" to be ready", service.ready)
+		ready := time.Since(began)
+		pipelinetest.AwaitWithin(t, minutes, "the first trace", func() bool { return metricOf(t, service, metric) > 0 })
+		t.Logf("%s, with %d cards: %s ready after %s, its first trace stored after %s", when, *manyAgents, name,
+			ready.Round(time.Second/10), time.Since(began).Round(time.Second/10))
+		s.resident(when, service)
+		return service
+	}
+	const points, judged = "plumbline_drift_points_total", "plumbline_verifier_traces_total"
+	starts("first start", "drift", points).terminate()
+	verifier := starts("first start", "verifier", judged)
+	began := time.Now()
+	pipelinetest.AwaitWithin(t, minutes, "a row for every card", func() bool {
+		return strings.Contains(metricsOf(t, verifier), `plumbline_backlog_messages{consumer="cards",stage="verifier"} 0`)
+	})
+	t.Logf("every card a row %s later", time.Since(began).Round(time.Second/10))
+	s.resident("every card a row", verifier)
+	verifier.terminate()
+	starts("second start", "drift", points).terminate()
+	starts("second start", "verifier", judged).terminate()
+}
+
+func numberedAgent(i int) string { return fmt.Sprintf("did:web:agent-%08d.shop.example", i) }
+
+// registerMany writes a card for each of many agents into the bucket, copies of a card of the
+// fleet, which are never in memory together.
+func (s *site) registerMany(agents int) {
+	s.t.Helper()
+	bucket, err := s.client.Bucket(s.t.Context(), stream.Cards)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	example := fleet.New(fleet.Config{Seed: 1, Agents: 1, Traces: 1, Start: time.Now()}).Cards()[0]
+	began := time.Now()
+	var writes []stream.Write
+	for i := range agents {
+		agent := numberedAgent(i)
+		raw := bytes.ReplaceAll(bytes.ReplaceAll(example.Raw, []byte(example.CardID), []byte("ac-of-"+agent)), []byte(example.AgentID), []byte(agent))
+		writes = append(writes, stream.Write{Key: subject.Token("ac-of-" + agent), Value: raw})
+		if len(writes) < 1000 && i < agents-1 {
+			continue
+		}
+		if _, err := bucket.WriteAll(s.t.Context(), writes); err != nil {
+			s.t.Fatal(err)
+		}
+		writes = writes[:0]
+	}
+	s.t.Logf("%d cards of %d bytes registered in %s", agents, len(example.Raw), time.Since(began).Round(time.Second))
+}

@@ -1,0 +1,113 @@
+package cards
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/stream"
+)
+
+// Rows are the cards that are rows of the database (store.Store).
+type Rows interface {
+	// CardPosition returns up to which revision of a bucket, created at the given time, every card
+	// is a row; 0 if none is known to be one. It also returns how many cards are rows.
+	CardPosition(ctx context.Context, bucketCreated time.Time) (revision, cards uint64, err error)
+	// RegisteredCards passes the cards of agents to take, in any order.
+	RegisteredCards(ctx context.Context, agents []string, take func(agentID, cardID string, retentionDays uint32)) error
+}
+
+// Rely makes Watch read only the cards that are not rows yet. The rows then say which cards an
+// agent has, when Know first asks for it; the cards themselves come from the bucket. If rows are
+// missing, Watch reads every card, as it does without Rely. bucket is the state of the stream
+// behind the bucket. Call Rely before Watch.
+func (r *Registry) Rely(ctx context.Context, rows Rows, bucket stream.State) error {
+	revision, cards, err := rows.CardPosition(ctx, bucket.Created)
+	if err != nil {
+		return err
+	}
+	if revision == 0 || revision > bucket.LastSequence || cards+(bucket.LastSequence-revision) < bucket.Subjects {
+		return nil
+	}
+	r.rows, r.after, r.known = rows, revision, map[string]int32{}
+	return nil
+}
+
+// Know reads the cards of an agent, unless they are in memory. After Rely, RetainUntil, Current,
+// Instead, OfAgent and Keys answer only about agents that are known; without it they answer about
+// all. The error is that of the rows or the bucket, after which it is safe to try again.
+func (r *Registry) Know(ctx context.Context, agentID string) error {
+	r.mu.RLock()
+	known := r.knows(agentID)
+	r.mu.RUnlock()
+	if known {
+		return nil
+	}
+	return r.KnowAll(ctx, slices.Values([]string{agentID}))
+}
+
+func (r *Registry) knows(agentID string) bool {
+	_, known := r.known[agentID]
+	return known || r.rows == nil
+}
+
+// KnowAll is Know for several agents, with one query. The watch brings every card that is not
+// among the rows, so the two together are complete.
+func (r *Registry) KnowAll(ctx context.Context, agents iter.Seq[string]) error {
+	days := r.unknown(agents)
+	if len(days) == 0 {
+		return nil
+	}
+	var cardIDs []string
+	err := r.rows.RegisteredCards(ctx, slices.Sorted(maps.Keys(days)), func(agentID, cardID string, retentionDays uint32) {
+		days[agentID] = max(days[agentID], int32(retentionDays)) // at most MaxRetentionDays
+		cardIDs = append(cardIDs, cardID)
+	})
+	if err != nil {
+		return fmt.Errorf("look up the cards of %d agents: %w", len(days), err)
+	}
+	if _, err := r.lookAll(ctx, r.unread(cardIDs), func(ctx context.Context, cardID string) (*Card, error) { return r.fetch(ctx, cardID, true) }); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.known) > len(r.agents)+maxAbsent { // forget agents that have no card
+		maps.DeleteFunc(r.known, func(agent string, longest int32) bool { return longest == 0 && r.agents[agent] == nil })
+	}
+	for agent, longest := range days {
+		if newest := r.agents[agent]; newest != nil {
+			agent = newest.AgentID // one copy of the name
+		}
+		r.known[agent] = longest
+	}
+	return nil
+}
+
+// unknown returns those of the agents that are not known, each with a retention of 0 days.
+func (r *Registry) unknown(agents iter.Seq[string]) (days map[string]int32) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for agent := range agents {
+		if r.knows(agent) {
+			continue
+		}
+		if days == nil {
+			days = map[string]int32{}
+		}
+		if _, found := days[agent]; !found {
+			days[strings.Clone(agent)] = 0
+		}
+	}
+	return days
+}
+
+// unread returns those of the cards that are not in the index.
+func (r *Registry) unread(cardIDs []string) []string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.DeleteFunc(cardIDs, func(id string) bool { return r.byID[id] != nil })
+}

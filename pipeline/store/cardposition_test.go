@@ -1,0 +1,48 @@
+package store
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// The position recorded last counts, for one bucket; rows of the same card count once.
+func TestCardPosition(t *testing.T) {
+	s, _ := open(t)
+	position := func(created time.Time, revision, cards uint64) {
+		t.Helper()
+		gotRevision, gotCards, err := s.CardPosition(t.Context(), created)
+		if err != nil || gotRevision != revision || gotCards != cards {
+			t.Errorf("revision %d, %d cards, error %v; want %d and %d", gotRevision, gotCards, err, revision, cards)
+		}
+	}
+	position(streamCreated, 0, 0)
+	card := func(agent, id string, days int) *schema.Card {
+		return &schema.Card{CardID: id, AgentID: agent, IssuedAt: firstEvent, Raw: []byte("{}"), Audit: schema.Audit{RetentionDays: days}}
+	}
+	for range 2 {
+		rows := []*schema.Card{card(nasty, nasty, 90), card(nasty, "ac-2", 400), card("b", "ac-3", 0)}
+		if err := s.InsertCards(t.Context(), firstReceived, rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, revision := range []uint64{7, 9, 8} { // the last one is from a verifier that is behind
+		if err := s.InsertCardPosition(t.Context(), streamCreated, revision); err != nil {
+			t.Fatal(err)
+		}
+	}
+	position(streamCreated, 8, 3)
+	position(streamCreated.Add(1), 0, 3) // of another bucket
+	found := map[string]uint32{}
+	err := s.RegisteredCards(t.Context(), []string{nasty, "nobody"}, func(agentID, cardID string, retentionDays uint32) {
+		if agentID != nasty {
+			t.Errorf("a card of agent %q", agentID)
+		}
+		found[cardID] += retentionDays
+	})
+	if want := map[string]uint32{nasty: 90, "ac-2": 400}; err != nil || !maps.Equal(found, want) {
+		t.Errorf("%v, error %v; want %v", found, err, want)
+	}
+}
