@@ -23,16 +23,14 @@ func NewBaseline(samples []Sample) Formed {
 		l.add(&samples[i])
 		traces = append(traces, TraceRef{samples[i].TraceID, samples[i].Digest})
 	}
-	return l.form(samples[0].AgentID, samples[0].CardID, ModePinned, slices.Repeat([]bool{true}, len(l.sessions)), traces)
+	return l.form(samples[0].AgentID, samples[0].CardID, ModePinned, traces)
 }
 
-// form forms the baseline of the chosen sessions. traces lists its traces where they are known.
-func (l *learning) form(agentID, cardID string, mode Mode, chosen []bool, traces []TraceRef) Formed {
+// form forms the baseline. traces lists its traces where they are known.
+func (l *learning) form(agentID, cardID string, mode Mode, traces []TraceRef) Formed {
 	f := former{learning: l, expectations: &expectations{Mode: mode, full: l.full, declaresBenefit: l.benefit != 0}}
 	for i := range l.traces {
-		if r := &l.traces[i]; chosen[r.session] {
-			f.chosen = append(f.chosen, r)
-		}
+		f.chosen = append(f.chosen, &l.traces[i])
 	}
 	f.Traces = len(f.chosen)
 	f.measureCuts()
@@ -48,13 +46,11 @@ func (l *learning) form(agentID, cardID string, mode Mode, chosen []bool, traces
 	f.describe(b.Features)
 	formed := Formed{Baseline: b, Traces: traces}
 	source := sha256.New() // strings and lists are preceded by their lengths
-	for i, s := range l.sessions {
-		if chosen[i] {
-			formed.Sessions = append(formed.Sessions, s.id)
-			writeString(source, s.id)
-			writeUint(source, uint64(s.traces))
-			source.Write(s.chain[:])
-		}
+	for _, s := range l.sessions {
+		formed.Sessions = append(formed.Sessions, s.id)
+		writeString(source, s.id)
+		writeUint(source, uint64(s.traces))
+		source.Write(s.chain[:])
 	}
 	f.source = schema.Digest(source.Sum(nil))
 	f.ID = formed.identity(agentID, cardID)
@@ -62,7 +58,7 @@ func (l *learning) form(agentID, cardID string, mode Mode, chosen []bool, traces
 	return formed
 }
 
-// former computes the expectations from the traces of the chosen sessions.
+// former computes the expectations from the traces of a baseline.
 type former struct {
 	*learning
 	*expectations

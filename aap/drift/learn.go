@@ -19,7 +19,7 @@ const (
 )
 
 // learning gathers the traces of a series until enough sessions are complete. It keeps each trace
-// reduced to 16 bytes, because only the traces of complete sessions will form the baseline.
+// reduced to 16 bytes: what is usual is known only when all have come.
 type learning struct {
 	first    int // how many sessions' texts those of later sessions are compared with
 	keys     []string
@@ -206,25 +206,9 @@ func (l *learning) complete() (n int) {
 	return n
 }
 
-// ready returns which sessions form the baseline: those that are complete, once these are enough;
-// all, once the traces are as many as are kept; none before.
-func (l *learning) ready(p Params) (chosen []bool) {
-	chosen = make([]bool, len(l.sessions))
-	complete, traces := 0, 0
-	for i := range l.sessions {
-		if chosen[i] = l.sessions[i].done; chosen[i] {
-			complete++
-			traces += l.sessions[i].traces
-		}
-	}
-	switch {
-	case complete >= p.Sessions && traces >= p.LeastTraces:
-		return chosen
-	case len(l.traces) >= p.MostTraces:
-		for i := range chosen {
-			chosen[i] = true
-		}
-		return chosen
-	}
-	return nil
+// ready reports whether the traces so far form the baseline: enough sessions are complete, or the
+// traces are as many as are kept. Sessions that go on belong to it, too: of many sessions side by
+// side the first that are complete are the short ones.
+func (l *learning) ready(p Params) bool {
+	return l.complete() >= p.Sessions && len(l.traces) >= p.LeastTraces || len(l.traces) >= p.MostTraces
 }

@@ -48,7 +48,7 @@ type Mode string
 
 // The four modes. Modes first and rolling apply the published rule.
 const (
-	ModeSessions Mode = "sessions" // the first complete sessions; kept until the card changes
+	ModeSessions Mode = "sessions" // the traces until enough sessions are complete; kept until the card changes
 	ModePinned   Mode = "pinned"   // set by the operator (State.Pin); without a pin as in mode sessions
 	ModeFirst    Mode = "first"    // the first N traces; kept until the card changes
 	ModeRolling  Mode = "rolling"  // as in mode first, and after every W-th trace the last N traces
@@ -74,8 +74,8 @@ type Params struct {
 	Mode                Mode    `json:"m"`
 
 	// Of modes sessions and pinned.
-	Sessions       int     `json:"c,omitempty"` // complete sessions that form the baseline; 1..64
-	LeastTraces    int     `json:"l,omitempty"` // least traces of these sessions together
+	Sessions       int     `json:"c,omitempty"` // complete sessions that a baseline needs; 1..64
+	LeastTraces    int     `json:"l,omitempty"` // least traces of a baseline
 	MostTraces     int     `json:"x,omitempty"` // traces that form the baseline in any case
 	StreakSessions int     `json:"d,omitempty"` // sessions that a streak must have traces of
 	FalseAlarms    float64 `json:"f,omitempty"` // rate that the tests of the measures are set to; in (0, 1)
@@ -176,7 +176,7 @@ func Methodology(p Params) string {
 	if p.Mode.letter() {
 		return ""
 	}
-	source := fmt.Sprintf("the traces of the first %d complete sessions, at least %d traces; without so many sessions, the first %d traces",
+	source := fmt.Sprintf("the traces until %d sessions are complete, at least %d traces; without so many sessions, the first %d traces",
 		p.Sessions, p.LeastTraces, p.MostTraces)
 	if p.Mode == ModePinned {
 		source = "pinned by the operator; without a pin, " + source

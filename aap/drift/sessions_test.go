@@ -317,7 +317,7 @@ func TestConditionOfSimilarityStaysOpen(t *testing.T) {
 }
 
 // A session is complete by its end mark, by a request, or by half an hour of silence in the order of
-// the series. The baseline is the traces of the complete sessions, or of all once these are many.
+// the series. The baseline is all traces once ten sessions are complete, or once these are many.
 func TestBaselineOfCompleteSessions(t *testing.T) {
 	p := DefaultParams()
 	formedAt := func(n int, change func(i int, x *Sample), each func(i int, s *State)) (int, *Formed) {
@@ -350,18 +350,26 @@ func TestBaselineOfCompleteSessions(t *testing.T) {
 			s.End("session-nowhere")
 		}
 	}
-	if at, f := formedAt(400, open, requested); at != 105 || f.Tally.Traces != 100 {
+	if at, f := formedAt(400, open, requested); at != 105 || f.Tally.Traces != 106 || len(f.Sessions) != 11 {
 		t.Errorf("with requests at %d: %+v", at, f)
 	}
 	slow := func(i int, x *Sample) {
 		x.SessionEnd = false
 		x.Order = x.EventTime.Add(time.Duration(i/10) * time.Hour)
 	}
-	if at, f := formedAt(400, slow, nil); at != 100 || f.Tally.Traces != 100 {
+	if at, f := formedAt(400, slow, nil); at != 100 || f.Tally.Traces != 101 {
 		t.Errorf("with idleness at %d: %+v, want the next trace after ten sessions", at, f)
 	}
 	short := func(i int, x *Sample) {
 		x.Session, x.SessionEnd = fmt.Sprint("short-", i/2), i%2 == 1
+	}
+	beside := func(i int, x *Sample) { // sessions of two traces, beside one that goes on
+		if short(i, x); i%3 == 0 {
+			x.Session, x.SessionEnd = "long", false
+		}
+	}
+	if at, f := formedAt(400, beside, nil); at != DefaultLeastTraces-1 || f.Tally.Traces != DefaultLeastTraces || !slices.Contains(f.Sessions, "long") {
+		t.Errorf("beside a long session at %d: %+v", at, f)
 	}
 	if at, f := formedAt(400, short, nil); at != DefaultLeastTraces-1 || f.Tally.Traces != DefaultLeastTraces {
 		t.Errorf("with short sessions at %d: %+v", at, f)

@@ -112,8 +112,8 @@ func (s *State) learn(x *Sample, p Params) Outcome {
 		s.learning = &learning{first: (p.Sessions + 1) / 2}
 	}
 	s.learning.add(x)
-	if chosen := s.learning.ready(p); chosen != nil {
-		formed := s.learning.form(x.AgentID, x.CardID, ModeSessions, chosen, nil)
+	if s.learning.ready(p) {
+		formed := s.learning.form(x.AgentID, x.CardID, ModeSessions, nil)
 		s.begin(formed.expected)
 		out.Formed = &formed
 	}

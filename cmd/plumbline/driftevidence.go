@@ -42,7 +42,7 @@ func (p *paramsView) rows() [][]any {
 		return [][]any{{"mode", fmt.Sprintf("%s: threshold %g, %d in a row raise an alert, window %d, a baseline of %d traces",
 			p.Mode, p.Threshold, p.Sustained, p.Window, p.N)}}
 	}
-	learned := fmt.Sprintf("the first %d complete sessions of at least %d traces, or the first %d traces", p.Sessions, p.LeastTraces, p.MostTraces)
+	learned := fmt.Sprintf("the traces until %d sessions are complete, at least %d traces, or the first %d traces", p.Sessions, p.LeastTraces, p.MostTraces)
 	if p.Mode == string(aapdrift.ModePinned) {
 		learned = "pinned by the operator; without a pin " + learned
 	}

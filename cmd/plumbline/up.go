@@ -35,7 +35,7 @@ type upCommand struct {
 	SealIdle            time.Duration `help:"Seal a session that has had no trace for this long."`
 	Redact              []string      `default:"all" placeholder:"RULE" help:"Redaction rules for bundles in addition to those of the draft: all, none, or some of authorization, header_list, name_value, url, assignment, yaml, xml, repr, unicode, base64 (docs/BUNDLES.md)."`
 	SealSchedule        []string      `sep:";" placeholder:"CRON" help:"Times at which all open sessions are also sealed: cron expressions of five fields, or @daily, @every 6h and similar, in UTC unless one begins with CRON_TZ=."`
-	DriftMode           string        `default:"sessions" values:"sessions,first,rolling,pinned" help:"Source of drift's baselines: sessions (each agent's first complete sessions), first (its first traces), rolling (its latest traces, updated after every window), pinned (set with plumbline drift pin)."`
+	DriftMode           string        `default:"sessions" values:"sessions,first,rolling,pinned" help:"Source of drift's baselines: sessions (the traces until ten of the agent's sessions are complete), first (its first traces), rolling (its latest traces, updated after every window), pinned (set with plumbline drift pin)."`
 	DriftResidentBytes  int64         `help:"Memory for the series of drift (an agent under a card), without garbage. Others are read from the database when they get a trace."`
 	Memory              int64         `help:"Memory limit of the embedded engine in MiB, at least 512."`
 	DrainBudget         time.Duration `default:"30s" help:"Time to finish the work in progress after the first SIGTERM."`

@@ -29,7 +29,7 @@ type Rules struct {
 	SimilarityThreshold float64 `help:"A trace less similar to its agent's baseline counts as low (AAP section 8.3)."`
 	Sustained           int     `help:"Consecutive low traces that raise an alert (AAP section 8.3)."`
 	Window              int     `help:"Traces that a reader looks back at; a quarter of them, at most ten, form the baseline."`
-	Mode                string  `help:"Source of the baselines: sessions (each agent's first complete sessions), first (its first traces), rolling (its latest traces, updated after every window) or pinned (set with plumbline drift pin)."`
+	Mode                string  `help:"Source of the baselines: sessions (the traces until ten of the agent's sessions are complete), first (its first traces), rolling (its latest traces, updated after every window) or pinned (set with plumbline drift pin)."`
 	Pins                string  `type:"path" help:"File of pinned baselines, for mode pinned. plumbline drift pin writes it."`
 	Methodology         string  `help:"Reason for a threshold that is not the published one. Every point and alert contains this text."`
 }

@@ -17,9 +17,9 @@ func TestRequestedEndsCompleteSessions(t *testing.T) {
 		each  int      // traces of each session
 		want  int      // traces of the baseline; 0: none is formed
 	}{
-		"requested":        {[]string{"a"}, 2, 4},
-		"longer sessions":  {[]string{"a"}, 3, 6},
-		"requested twice":  {[]string{"a", "a"}, 2, 4},
+		"requested":        {[]string{"a"}, 2, 5}, // with the trace that comes after the ends
+		"longer sessions":  {[]string{"a"}, 3, 7},
+		"requested twice":  {[]string{"a", "a"}, 2, 5},
 		"not requested":    {nil, 2, 0},
 		"of another agent": {[]string{"b"}, 2, 0},
 	} {
