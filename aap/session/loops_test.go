@@ -220,6 +220,35 @@ func TestLimitsOfRunningLoops(t *testing.T) {
 	}
 }
 
+// A session that was forgotten is followed anew when it goes on, so that one row may be told twice.
+func TestForgottenLoopIsToldAgain(t *testing.T) {
+	for others, want := range map[int]int{15: 1, 16: 2} {
+		var loops session.Loops
+		var acts session.Acts
+		place, told := 0, 0
+		add := func(s step) {
+			place++
+			s.id, s.category, s.params = fmt.Sprint(place), "escalation_trigger", `{"a":1}`
+			trace := s.trace(t, place)
+			if _, found := loops.Add(acts.Of(trace), trace.TraceID); found {
+				told++
+			}
+		}
+		for range session.Repeats + 1 {
+			add(step{})
+		}
+		for i := range others {
+			add(step{session: fmt.Sprint("other-", i)})
+		}
+		for range session.Repeats + 1 {
+			add(step{})
+		}
+		if told != want {
+			t.Errorf("with %d other sessions it is told %d times, want %d", others, told, want)
+		}
+	}
+}
+
 func TestLoadLoopsRefusesOtherBytes(t *testing.T) {
 	var loops session.Loops
 	var acts session.Acts
