@@ -75,8 +75,8 @@ func demandNamed(t *testing.T, at machine.Endpoints, name string, fault func()) 
 func demandReadyUnderLoad(t *testing.T, m *machine.Machine) {
 	t.Helper()
 	at := m.Endpoints()
-	for round := range 20 {
-		publishNow(t, at, 200*round, 200)
+	for round := range 10 {
+		publishNow(t, at, 100*round, 100)
 		if state := readiness(t, at); !state.Ready {
 			t.Errorf("round %d: %+v", round, state)
 		}
