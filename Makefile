@@ -149,8 +149,8 @@ inject:
 
 # What each service has resident that works for AGENTS agents with a card each, and how soon drift
 # and verifier process their first trace when they start with as many cards, and drift with as many
-# states, without the race detector; takes some minutes. CARDS of the agents have a registered card
-# and TRACED traces are published, if not for all, where the states are measured.
+# states, without the race detector; takes some minutes. Where the states are measured, the
+# agents share CARDS cards, and TRACED traces are published, if not one for each agent.
 AGENTS ?= 100000
 CARDS ?= -1
 TRACED ?= -1

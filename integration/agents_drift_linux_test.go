@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	registeredCards = flag.Int("cards", -1, "agents of TestDriftOfManyAgents whose cards are registered; negative: all")
+	registeredCards = flag.Int("cards", -1, "registered cards of TestDriftOfManyAgents, shared by its agents; negative: each agent has its own")
 	publishedTraces = flag.Int("traced", -1, "traces that TestDriftOfManyAgents publishes, about one for each agent; negative: for all agents")
 )
 
@@ -39,24 +39,34 @@ func TestDriftOfManyAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	examples := slices.Concat(s.exampleStates(2, 120), s.exampleStates(3, 300))
-	f := fleet.New(fleet.Config{Seed: 1, Agents: *manyAgents, Traces: *manyAgents, Start: time.Now()})
-	cards := f.Cards()
-	s.storeStates(examples, cards)
+	names := *manyAgents // agents of the fleet; all others are copies of these under names of their own
+	if *registeredCards > 0 {
+		names = min(names, *registeredCards)
+	}
+	f := fleet.New(fleet.Config{Seed: 1, Agents: names, Traces: names, Start: time.Now()})
+	registered := f.Cards()
+	var cards []fleet.Card
 	var records []stream.Record
-	for line := range f.Lines() {
-		if records = append(records, pipelinetest.Record(line.Agent, line.Raw)); len(records) == *publishedTraces {
-			break
+	for n := range *manyAgents / names {
+		copied := fmt.Sprintf("-%d", n)
+		for _, card := range registered {
+			card.AgentID += copied
+			cards = append(cards, card)
+		}
+		for line := range f.Lines() {
+			if len(records) == *publishedTraces {
+				break
+			}
+			raw := bytes.ReplaceAll(line.Raw, []byte(`"`+line.Agent+`"`), []byte(`"`+line.Agent+copied+`"`))
+			records = append(records, pipelinetest.Record(line.Agent+copied, raw))
 		}
 	}
-	registered := cards
-	if *registeredCards >= 0 {
-		registered = cards[:min(len(cards), *registeredCards)]
-	}
-	const early = 20 // traces that wait when drift starts
+	s.storeStates(examples, cards)
+	const early = 1000 // traces that wait when drift starts, and as many that make them due
 	s.publishRecords(records[:early])
-	if len(registered) > 0 {
-		s.registerAll(registered)
-	}
+	s.registerAll(registered)
+	time.Sleep(3 * time.Second) // the traces wait for the lateness, 2 s
+	s.publishRecords(records[early : 2*early])
 
 	began := time.Now()
 	s.drift = s.service("drift")
@@ -69,8 +79,8 @@ func TestDriftOfManyAgents(t *testing.T) {
 		time.Since(began).Round(time.Second/10), time.Since(ready).Round(time.Second/10), len(cards), len(registered))
 	s.resident("the first trace measured", s.drift)
 
-	s.measureTraces("a trace of each agent, whose state is in the database", records[early:])
-	warm := records[max(early, len(records)-20_000):]
+	s.measureTraces("a trace of each agent, whose state is in the database", records[2*early:])
+	warm := records[max(2*early, len(records)-20_000):]
 	for i := range warm { // other traces of the agents that are certainly in memory
 		warm[i] = pipelinetest.Record(warm[i].Agent, bytes.Replace(warm[i].Data, []byte(`"trace_id":"tr-`), []byte(`"trace_id":"tw-`), 1))
 	}

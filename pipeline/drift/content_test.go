@@ -82,7 +82,7 @@ func TestOnlyBusySeriesStayDecoded(t *testing.T) {
 	cfg := Default()
 	cfg.WaitingTraces = 1
 	b := newBench(cfg, noCards{}, nil)
-	const agents = mostDecoded + 50
+	const agents = mostOpen + 50
 	sequence := uint64(0)
 	round := func(n int) {
 		for i := range n {
@@ -90,6 +90,9 @@ func TestOnlyBusySeriesStayDecoded(t *testing.T) {
 			agent := fmt.Sprintf("agent-%d", i)
 			at := noon.Add(time.Duration(sequence) * time.Millisecond)
 			b.receive(message(sequence, agent, at, usual(fmt.Sprintf("tr-%d", sequence), agent, at)))
+			if open := len(b.fold.decoded); open > mostOpen {
+				t.Fatalf("%d series are decoded between two takes", open)
+			}
 		}
 		b.finish()
 		b.take()
@@ -106,8 +109,8 @@ func TestOnlyBusySeriesStayDecoded(t *testing.T) {
 		}
 		return n
 	}
-	for _, step := range []struct{ traced, want int }{{agents, mostDecoded}, {agents, mostDecoded}, {3, 3}} {
-		if round(step.traced); decoded() != step.want || len(b.fold.series) != agents {
+	for _, step := range []struct{ traced, want int }{{mostOpen - 1, mostDecoded}, {agents, 50}, {3, 3}} {
+		if round(step.traced); decoded() != step.want {
 			t.Fatalf("after traces of %d agents %d of %d series are decoded, want %d", step.traced, decoded(), len(b.fold.series), step.want)
 		}
 	}

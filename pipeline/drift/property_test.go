@@ -205,6 +205,11 @@ func (w *fickle) housekeep() {
 	case 1:
 		w.commit(6)
 	}
+	if rapid.IntRange(0, 3).Draw(w.t, "relieve") == 0 {
+		if err := w.fold.relieve(0); err != nil {
+			w.t.Error(err)
+		}
+	}
 	if rapid.Bool().Draw(w.t, "evict") {
 		before := len(w.fold.series)
 		w.fold.evict(rapid.SampledFrom([]int{0, 2000, 5000}).Draw(w.t, "bytes that stay"))

@@ -18,6 +18,9 @@ import (
 // busy agents. A series that is learning takes some 10 KB decoded.
 const mostDecoded = 128
 
+// mostOpen is how many series of a partition may be decoded between two takes. A commit may last long.
+const mostOpen = 512
+
 // open returns the content of a series for its next step, decoded, with its pinned baseline if it
 // has one. Only what this process has packed, or decoded once before, can be opened: an error is a
 // fault of the program.
@@ -25,6 +28,9 @@ func (f *fold) open(c *series) (*content, error) {
 	c.used = f.takes
 	if c.content != nil {
 		return c.content, nil
+	}
+	if err := f.relieve(mostOpen); err != nil {
+		return nil, err
 	}
 	opened := new(content)
 	if c.packed != nil {
@@ -78,6 +84,24 @@ func (f *fold) close() {
 	f.takes++
 }
 
+// relieve packs and drops all decoded contents if they are as many as most.
+func (f *fold) relieve(most int) error {
+	if len(f.decoded) < most {
+		return nil
+	}
+	for _, c := range f.decoded {
+		if len(c.since) > 0 { // it changed since the last take
+			if err := f.pack(c); err != nil {
+				return err
+			}
+		}
+		c.content = nil
+	}
+	clear(f.decoded)
+	f.decoded = f.decoded[:0]
+	return nil
+}
+
 // recently returns the content of a trace with an id among those applied last.
 func (c *series) recently(id fingerprint) (content fingerprint, known bool) {
 	if c.content != nil {
@@ -122,6 +146,9 @@ func (f *fold) resume(rows []store.DriftState) error {
 		}
 		c, err := resume(row)
 		if err != nil {
+			return err
+		}
+		if err := f.relieve(mostOpen); err != nil {
 			return err
 		}
 		f.enroll(c)
