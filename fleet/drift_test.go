@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/aap/drift"
@@ -77,4 +78,46 @@ func seriesOf(t *testing.T, f *Fleet) map[string]*series {
 		all[key].traces = append(all[key].traces, trace.Trace)
 	}
 	return all
+}
+
+// The agents of one trade in a large fleet, each with hundreds of traces. The traces of a session are
+// about one subject, in one of few sentences, so a session's texts are as good as one: they raise no
+// alert where nothing is planted.
+func TestFewTextsRaiseNoAlert(t *testing.T) {
+	f := New(Config{Seed: 3, Agents: 40, Traces: 33_000, Start: start})
+	facts, all := map[string]drift.CardFacts{}, map[string]*series{}
+	for _, c := range f.Cards() {
+		decoded, err := schema.DecodeCard(c.Raw)
+		if err != nil {
+			t.Fatalf("card %s: %v", c.CardID, err)
+		}
+		facts[c.CardID] = drift.FactsOf(decoded)
+	}
+	traces, seen := 0, map[string]bool{}
+	for line := range f.Lines() {
+		if !strings.Contains(line.Agent, "operations") {
+			continue
+		}
+		trace, err := schema.Admit(line.Agent, line.Raw)
+		if err != nil || seen[trace.TraceID] {
+			continue
+		}
+		traces++
+		seen[trace.TraceID] = true
+		key := trace.AgentID + "\x00" + trace.CardID
+		if all[key] == nil {
+			all[key] = &series{facts: facts[trace.CardID]}
+		}
+		all[key].traces = append(all[key].traces, trace)
+	}
+	var alerts []*schema.DriftAlert
+	for _, c := range all {
+		alerts = append(alerts, alertsOf(c)...)
+	}
+	if _, strange := f.planted.CompareDrift(alerts); len(strange) > 0 || traces < 3500 {
+		for _, a := range strange {
+			t.Errorf("alert about %s: %s", a.AgentID, a.Summary)
+		}
+		t.Errorf("%d alerts in %d traces", len(alerts), traces)
+	}
 }

@@ -74,6 +74,8 @@ type Config struct {
 	Log                *slog.Logger  // slog.Default()
 	Progress           func(string)  // called with a short message before each slow step; optional
 
+	DriftComparison *drift.Comparison // what forms a baseline of sessions, and how sure an alarm is; the stage's default where nil
+
 	Fetching func(size int64, fetched func() int64) (end func()) // shows the download of the engine (engine.Options); optional
 
 	Faults []string // faults that the reader of the settings found earlier; reported with the others
@@ -135,6 +137,10 @@ func (c *Config) complete() error {
 		published := PublishedThresholds()
 		c.Thresholds = &published
 	}
+	if c.DriftComparison == nil {
+		comparison := drift.DefaultComparison()
+		c.DriftComparison = &comparison
+	}
 	if c.Stages == nil {
 		c.Stages = Stages()
 	}
@@ -190,7 +196,7 @@ func (c *Config) validate() config.Faults {
 		faults.Check(false, "drift_mode", "%q: want sessions, first, rolling or pinned", c.DriftMode)
 	}
 	faults.Check(c.DriftResidentBytes == 0 || c.DriftResidentBytes >= drift.LeastResidentBytes, "drift_resident_bytes", "%d: want at least %d", c.DriftResidentBytes, drift.LeastResidentBytes)
-	faults = append(faults, c.Thresholds.validate()...)
+	faults = append(faults, c.Thresholds.validate(*c.DriftComparison)...)
 	faults.Check(c.SealIdle >= 0, "seal_idle", "%s: want more than 0", c.SealIdle)
 	if c.Redact != nil {
 		faults = append(faults, exporter.RedactFaults(c.Redact)...)
@@ -294,9 +300,10 @@ func (t Thresholds) Drift(rules drift.Rules) drift.Rules {
 	return rules
 }
 
-// validate returns every fault, under the names of these settings.
-func (t Thresholds) validate() config.Faults {
+// validate returns every fault of the thresholds and of drift's comparison, under the names of these settings.
+func (t Thresholds) validate(comparison drift.Comparison) config.Faults {
 	handshake, judge, watch := t.Ingest(), t.Verifier(), t.Drift(drift.DefaultRules())
+	watch.Comparison = comparison
 	faults := append(handshake.Validate(), judge.Validate()...)
 	for _, fault := range watch.Validate() {
 		if fault.Key != "methodology" {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/config"
+	"github.com/plumbline/plumbline/pipeline/drift"
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
@@ -41,7 +42,8 @@ type Endpoints struct {
 	DriftMode           string `json:"drift_mode,omitempty"`            // only where it is not the default
 	TSACertFile         string `json:"tsa_cert_file,omitempty"`         // certificates that time stamps are verified with
 
-	Thresholds Thresholds `json:"thresholds,omitzero"` // of AAP section 8.3; zero in a file that an earlier version wrote
+	Thresholds      Thresholds       `json:"thresholds,omitzero"`       // of AAP section 8.3; zero in a file that an earlier version wrote
+	DriftComparison drift.Comparison `json:"drift_comparison,omitzero"` // also zero there
 }
 
 // WithoutSecrets returns the endpoints without credentials, for printing. It also drops the

@@ -92,6 +92,7 @@ func (m *Machine) endpoints(listener net.Addr, sessionKey, handshakeKey string) 
 		DriftMode:           m.cfg.DriftMode,
 		TSACertFile:         m.cfg.Anchors.TSACertFile,
 		Thresholds:          *m.cfg.Thresholds,
+		DriftComparison:     *m.cfg.DriftComparison,
 	}
 }
 

@@ -89,6 +89,7 @@ func (m *Machine) stageOf(name string, env *service.Env) (serve func(context.Con
 		cfg := drift.Default()
 		cfg.Common, cfg.ClickHouse = m.common(), m.servers.clickhouse
 		cfg.Rules = m.cfg.Thresholds.Drift(cfg.Rules)
+		cfg.Comparison = *m.cfg.DriftComparison
 		if cfg.Mode = cmp.Or(m.cfg.DriftMode, cfg.Mode); aapdrift.Mode(cfg.Mode) == aapdrift.ModePinned {
 			cfg.Pins = DriftPins(m.cfg.DataDir)
 		}

@@ -52,11 +52,19 @@ func TestThresholdsReportEveryFault(t *testing.T) {
 		"[min_coherence behavioral_similarity drift_similarity_threshold drift_sustained]": {BehavioralSimilarity: 2, MinCoherence: -1, DriftSustained: 101, Methodology: "m"},
 	} {
 		keys := []string{}
-		for _, fault := range given.validate() {
+		for _, fault := range given.validate(drift.DefaultComparison()) {
 			keys = append(keys, fault.Key)
 		}
 		if got := fmt.Sprint(keys); got != want {
 			t.Errorf("%+v: faults of %s, want %s", given, got, want)
 		}
+	}
+	faults := PublishedThresholds().validate(drift.Comparison{Sessions: 65, LeastTraces: 300, MostTraces: 200, FalseAlarms: 1})
+	var keys []string
+	for _, fault := range faults {
+		keys = append(keys, fault.Key)
+	}
+	if got, want := fmt.Sprint(keys), "[drift_sessions drift_most_traces drift_false_alarms]"; got != want {
+		t.Errorf("a comparison has faults of %s, want %s", got, want)
 	}
 }

@@ -26,42 +26,74 @@ type condition struct {
 
 // joined is a test in a condition, or the streak.
 type joined struct {
-	test  test
-	quiet uint8   // traces of the series since one that speaks for the change
-	back  float32 // evidence that the rate is again as the baseline leads to expect
+	test   test
+	quiet  uint8   // traces of the series since an observation that says something
+	back   float32 // evidence that the rate is again as the baseline leads to expect
+	height stretch // where the evidence for the change was greatest; zero for the streak
 }
 
-// closing is the evidence for the baseline at which a test counts as recovered. It was chosen by
-// measurement: docs/DRIFT.md.
-const closing = 30
+// closing is the evidence for the baseline at which a test counts as recovered, for each trace that
+// showed the condition: a change that lasts long has more chances to look like the baseline for a
+// while. It was chosen by measurement: ADR 23.
+const closing = 15
 
-// silence is the number of traces without one that speaks for the change after which a test counts
+// silence is the number of traces without an observation that says something after which a test counts
 // as recovered, too: an agent that gives up an action is no longer observed there.
 const silence = 100
 
-func (j *joined) recovered() bool { return j.back >= closing || j.quiet > silence }
+// recovered reports whether the test speaks for the baseline again, in a condition that so many traces
+// have shown.
+func (j *joined) recovered(count int) bool { return j.asBefore(count) || j.quiet > silence }
+
+func (j *joined) asBefore(count int) bool { return float64(j.back) >= closing*float64(max(2, count)) }
 
 // has reports whether a test is in the condition.
 func (c *condition) has(t test) bool {
 	return slices.ContainsFunc(c.joined, func(j joined) bool { return j.test == t })
 }
 
-// recede adds an observation to the evidence that a test is as before: the inverse ratio of the smaller
-// change. p is the rate that the baseline leaves open. It does nothing without a condition.
-func (c *condition) recede(t test, event bool, p float64, s seen) {
+// recede adds an observation to the evidence that a test is as before: the inverse ratio of its change.
+// now is the test's stretch. It does nothing without a condition.
+func (c *condition) recede(t test, o reading, now stretch) {
 	if c == nil {
 		return
 	}
 	for i := range c.joined {
 		if j := &c.joined[i]; j.test == t {
-			_, rises := t.of()
-			if event == rises {
+			if o.telling() {
 				j.quiet = 0
 			}
-			l := likelihood(event, p, changed(p, oddsRatios[0], rises), s)
+			if now.departs(o.rises) && (now.cusum >= j.height.cusum || !j.height.departs(o.rises)) {
+				j.height = now
+			}
+			l := o.likelihood(j.departed(o.p, o.rises))
 			j.back = float32(min(mostEvidence, max(1, float64(j.back))/l))
 		}
 	}
+}
+
+// least is the smallest change, as a ratio of odds, that the end of a condition is told from.
+const least = 2
+
+// departed returns the rate that the baseline's is compared with for the end of a condition: that of the
+// change at its height, so that a moderate change that lasts is not taken for the baseline. It is
+// within odds that are 2 and 8 times those of p, or as many times lower.
+func (j *joined) departed(p float64, rises bool) float64 {
+	a, b := changed(p, least, rises), changed(p, oddsRatios[0], rises)
+	if j.height.of == 0 { // of the streak nothing is known
+		return b
+	}
+	return min(max(j.height.share().value(), min(a, b)), max(a, b))
+}
+
+// told returns the test that the condition's events speak of: the first that lasts, or the first.
+func (c *condition) told() *joined {
+	for i := range c.joined {
+		if !c.joined[i].recovered(c.count) {
+			return &c.joined[i]
+		}
+	}
+	return &c.joined[0]
 }
 
 // note counts a trace that shows the change of a test in the condition. It does nothing without a
@@ -82,21 +114,21 @@ func (c *condition) note(traceID string, shown testSet) {
 
 // recovered reports whether every test in the condition speaks for the baseline again.
 func (c *condition) recovered() bool {
-	return !slices.ContainsFunc(c.joined, func(j joined) bool { return !j.recovered() })
+	return !slices.ContainsFunc(c.joined, func(j joined) bool { return !j.recovered(c.count) })
 }
 
 // condition returns the condition that a trace opens.
 func (s *State) condition(x *Sample, crossed, near testSet, p Params) *condition {
 	c := &condition{openedAt: x.EventTime, revision: 1, last: x.TraceID}
-	c.join(crossed)
-	c.join(near)
+	c.join(crossed, &s.detector)
+	c.join(s.detector.departing(near), &s.detector)
 	c.first = c.joined[0].test
 	c.count = s.Streak
 	if c.first != streak {
 		c.count = int(s.detector.tests[c.first].shown)
 	}
 	c.count = max(1, c.count)
-	c.told()
+	c.tellNext()
 	c.show(x, &s.detector)
 	c.id = s.conditionID(x, c.first, p)
 	return c
@@ -104,31 +136,32 @@ func (s *State) condition(x *Sample, crossed, near testSet, p Params) *condition
 
 // join adds the tests that crossed and are not in the condition yet. It reports whether there are
 // any.
-func (c *condition) join(crossed testSet) bool {
+func (c *condition) join(crossed testSet, d *detector) bool {
 	before := len(c.joined)
 	for t := range streak + 1 {
-		if crossed.has(t) && !c.has(t) {
+		switch {
+		case !crossed.has(t) || c.has(t):
+		case t == streak:
 			c.joined = append(c.joined, joined{test: t})
+		default:
+			c.joined = append(c.joined, joined{test: t, height: d.tests[t].stretch})
 		}
 	}
 	return len(c.joined) > before
 }
 
-// told sets the count of the next update: the next power of two.
-func (c *condition) told() {
+// tellNext sets the count of the next update: the next power of two.
+func (c *condition) tellNext() {
 	for c.next = 2; c.next <= c.count; {
 		c.next *= 2
 	}
 }
 
-// show chooses the traces that the alert names: the newest that show the first test, and the
-// trace itself.
+// show chooses the traces that the alert names: the newest that show what it speaks of.
 func (c *condition) show(x *Sample, d *detector) {
-	ids := d.best(c.first)
-	if !slices.Contains(ids, x.TraceID) {
-		ids = append(ids[max(0, len(ids)-best+1):], x.TraceID)
+	if c.best = d.best(c.told().test); len(c.best) == 0 { // what it speaks of is the absence of a rare event
+		c.best = []string{x.TraceID}
 	}
-	c.best = ids
 }
 
 // conditionID is the SHA-256 of everything that identifies a condition, so a replay gives the same
@@ -156,7 +189,7 @@ func (s *State) event(x *Sample, state schema.AlertState, score float64, p Param
 		DetectionTimestamp: x.EventTime,
 		Analysis: schema.DriftAnalysis{
 			SimilarityScore:    similarity.Round4(score),
-			SustainedTraces:    s.Streak,
+			SustainedTraces:    c.count,
 			Threshold:          p.SimilarityThreshold,
 			DriftDirection:     s.direction(c),
 			SpecificIndicators: s.indicators(c),

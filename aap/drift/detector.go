@@ -40,9 +40,9 @@ const (
 )
 
 // step adds what a trace shows. It returns the tests that reached their limit, and those that reached a
-// hundredth of it: they join a condition, whose opening has paid for the false alarm. c is the open
-// condition, or nil.
-func (d *detector) step(x *Sample, observed []observation, low bool, p Params, c *condition) (crossed, near testSet) {
+// hundredth of it: they join a condition, whose opening has paid for the false alarm. low says whether
+// the similarity is low, and lowRate how often it is in the baseline. c is the open condition, or nil.
+func (d *detector) step(x *Sample, observed []observation, low bool, lowRate float64, p Params, c *condition) (crossed, near testSet) {
 	session := d.session(hashOf(x.Session))
 	var shown testSet
 	for _, o := range observed {
@@ -56,10 +56,14 @@ func (d *detector) step(x *Sample, observed []observation, low bool, p Params, c
 			if t != rise {
 				bound = o.bounds.low
 			}
+			if bound == 0 {
+				continue
+			}
+			read := reading{event: o.event, rises: t == rise, p: bound.value(), mean: o.bounds.mean.value(), kappa: o.measure.kappa(), seen: *seen}
 			r := &d.tests[t]
-			r.step(o.event, bound.value(), o.bounds.mean.value(), t == rise, *seen)
-			c.recede(t, o.event, bound.value(), *seen)
-			if shows(o.event, bound.value(), t == rise) {
+			r.step(read)
+			c.recede(t, read, r.stretch)
+			if read.shows() {
 				shown |= 1 << t
 			}
 			sum, most := r.sum(), limit(t.share(len(d.tests)), p.FalseAlarms)
@@ -72,7 +76,7 @@ func (d *detector) step(x *Sample, observed []observation, low bool, p Params, c
 		}
 		seen.add(o.event)
 	}
-	c.recede(streak, low, lowRate, session.seen[measures])
+	c.recede(streak, reading{event: low, rises: true, p: lowRate, kappa: kappa, seen: session.seen[measures]}, stretch{})
 	session.seen[measures].add(low)
 	if low {
 		shown |= 1 << streak
@@ -85,8 +89,16 @@ func (d *detector) step(x *Sample, observed []observation, low bool, p Params, c
 	return crossed, near
 }
 
-// lowRate is the rate of low similarity to which a condition returns.
-const lowRate = .05
+// departing returns those of the tests whose stretch shows their change.
+func (d *detector) departing(of testSet) (departing testSet) {
+	for set := of; set != 0; set &= set - 1 {
+		t := test(bits.TrailingZeros32(uint32(set)))
+		if _, rises := t.of(); d.tests[t].departs(rises) {
+			departing |= 1 << t
+		}
+	}
+	return departing
+}
 
 // session returns the entry of a session, and makes it the newest.
 func (d *detector) session(hash uint64) *sessionSeen {

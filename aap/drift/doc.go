@@ -1,18 +1,20 @@
-// Package drift detects sustained divergence of one agent's decisions under one card from a
+// Package drift detects a lasting change of one agent's decisions under one card against a
 // baseline (AAP section 8).
 //
-// The first N traces form a baseline: the centroid of their structural features. Each later
-// trace is compared with it by cosine. Consecutive low similarities form a streak, and a streak
-// raises exactly one alert, at its sustained-th trace. Detect applies this to a finished list
-// and equals the published SDK (TypeScript HEAD) under ProfileReference. State.Step applies the
-// same step to a stream, whose baseline is kept (first), recomputed every W traces (rolling),
-// or set by the operator (pinned).
+// Modes sessions (the default of the stream) and pinned compare with the traces of whole sessions, by
+// the cosine of section 8.2 and by the measures of section 8.5. Each measure is an event with an
+// expected rate, and an e-detector weighs what speaks for another rate. Whatever they find is one
+// condition: an alert that opens, is updated and closes. Modes first and rolling, and Detect and
+// Series over a finished list, apply the published rule (the files letter*.go): the centroid of the
+// first N traces, and an alert at the sustained-th trace in a row below the threshold. Detect equals
+// the published SDK (TypeScript HEAD) under ProfileReference.
 //
-// It owns the step, its parameters, the measures that decide a streak's category, its state and
-// the encoding of the state. It does not own the order of traces, late traces, the record of
-// applied traces, or storage: pipeline/drift does.
+// It owns the step, its parameters, the measures, the names of what changed, the state of a series
+// and its encoding. It does not own the order of traces, late traces, the record of applied traces,
+// or storage: pipeline/drift does. Package inject owns the changes that trials put into
+// recordings, package trial the figures.
 //
 // Invariants: the same samples in the same order give the same points, alerts and alert ids, on
-// every machine and after every restart. All sums run in the order of first appearance. Text
-// labels a streak and never enters the score.
+// every machine and after every restart. Sums run in a fixed order, and products are rounded before
+// they are added. The similarity of section 8.2 never depends on text.
 package drift

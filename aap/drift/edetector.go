@@ -15,14 +15,26 @@ const mostEvidence = 1e30
 // running is the statistic of one test.
 type running struct {
 	evidence [len(oddsRatios)]float32 // the Shiryaev-Roberts sums
+	stretch
+	shown uint16 // observations of the stretch that show the change
+}
 
-	// The stretch since the change probably began, for the sentence of an alert: the cumulative sum
-	// (CUSUM) of the same ratios was last at its least before it.
+// stretch is the time since a change probably began, for the sentence of an alert: the cumulative sum
+// (CUSUM) of the same ratios was last at its least before it.
+type stretch struct {
 	cusum    float32
 	expected float32 // events that the baseline leads to expect
 	events   uint16
 	of       uint16 // observations
-	shown    uint16 // observations that show the change
+}
+
+// reading is an observation as one test sees it.
+type reading struct {
+	event, rises bool    // the test asks whether the rate of the event rises
+	p            float64 // the least favourable rate that the baseline leaves open
+	mean         float64 // the rate that it leads to expect
+	kappa        float64 // concentration of the sessions' own rates
+	seen         seen    // what the session has shown before
 }
 
 // seen is what a session has shown of a measure so far.
@@ -38,14 +50,14 @@ func (s *seen) add(event bool) {
 	}
 }
 
-// likelihood returns how much likelier an observation is at rate q than at rate p, in a session
+// likelihood returns how much likelier the observation is at rate q than at rate p, in a session
 // that has shown events in some observations so far (beta-binomial with concentration kappa).
-func likelihood(event bool, p, q float64, s seen) float64 {
-	if event {
-		return (float64(q*kappa) + float64(s.events)) / (float64(p*kappa) + float64(s.events))
+func (o *reading) likelihood(q float64) float64 {
+	if o.event {
+		return (float64(q*o.kappa) + float64(o.seen.events)) / (float64(o.p*o.kappa) + float64(o.seen.events))
 	}
-	rest := float64(s.of - s.events)
-	return (float64((1-q)*kappa) + rest) / (float64((1-p)*kappa) + rest)
+	rest := float64(o.seen.of - o.seen.events)
+	return (float64((1-q)*o.kappa) + rest) / (float64((1-o.p)*o.kappa) + rest)
 }
 
 // changed returns the rate whose odds are those of p times the ratio, or divided by it.
@@ -59,45 +71,54 @@ func changed(p float64, ratio float32, rises bool) float64 {
 	return odds / (1 + odds)
 }
 
-// step adds an observation. p is the least favourable rate that the baseline leaves open, mean the
-// rate that it leads to expect.
-func (r *running) step(event bool, p, mean float64, rises bool, s seen) {
+// step adds an observation.
+func (r *running) step(o reading) {
 	for i, ratio := range oddsRatios {
-		l := likelihood(event, p, changed(p, ratio, rises), s)
+		l := o.likelihood(changed(o.p, ratio, o.rises))
 		r.evidence[i] = float32(min(mostEvidence, float64(l*(float64(r.evidence[i])+1))))
 		if i == 0 {
-			r.stretch(l)
+			r.extend(l)
 		}
 	}
 	if r.of == math.MaxUint16 { // the stretch is long: half of it has the same shares
 		r.of, r.events, r.shown, r.expected = r.of/2, r.events/2, r.shown/2, r.expected/2
 	}
 	r.of++
-	if event {
+	if o.event {
 		r.events++
 	}
-	if shows(event, p, rises) {
+	if o.shows() {
 		r.shown++
 	}
-	r.expected = float32(float64(r.expected) + mean)
+	r.expected = float32(float64(r.expected) + o.mean)
 }
 
-// stretch begins a new stretch where nothing speaks for a change so far.
-func (r *running) stretch(l float64) {
+// extend begins a new stretch where nothing speaks for a change so far.
+func (r *running) extend(l float64) {
 	if r.cusum <= 1 {
-		r.cusum, r.expected, r.events, r.of, r.shown = 1, 0, 0, 0, 0
+		r.stretch, r.shown = stretch{cusum: 1}, 0
 	}
 	r.cusum = float32(min(mostEvidence, float64(l*float64(r.cusum))))
 }
+
+// departs reports whether the events are more, or fewer, than the baseline leads to expect.
+func (s *stretch) departs(rises bool) bool {
+	return float32(s.events) != s.expected && rises == (float32(s.events) > s.expected)
+}
+
+// share returns what the stretch has shown.
+func (s *stretch) share() share { return share{s.events, s.of} }
 
 // tellingRate is the rate from which on the absence of an event says something.
 const tellingRate = .2
 
 // shows reports whether an observation is one that shows the change: an event whose rate rises, or
 // the absence of one that was usual.
-func shows(event bool, p float64, rises bool) bool {
-	return event == rises && (rises || p >= tellingRate)
-}
+func (o *reading) shows() bool { return o.event == o.rises && (o.rises || o.p >= tellingRate) }
+
+// telling reports whether the observation says something about the rate: an event, or its absence where it
+// is not rare.
+func (o *reading) telling() bool { return o.event || o.p >= seldom }
 
 // sum returns the evidence for a change.
 func (r *running) sum() float64 { return float64(r.evidence[0]) + float64(r.evidence[1]) }

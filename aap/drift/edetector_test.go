@@ -12,7 +12,7 @@ func TestEvidenceByHand(t *testing.T) {
 	var r running
 	var s seen
 	step := func(event bool) {
-		r.step(event, .05, .04, true, s)
+		r.step(reading{event, true, .05, .04, kappa, s})
 		s.add(event)
 	}
 	step(true)
@@ -37,14 +37,17 @@ func TestEvidenceByHand(t *testing.T) {
 func TestStretchAndFall(t *testing.T) {
 	var r running
 	for range 5 {
-		r.step(false, .05, .05, true, seen{})
+		r.step(reading{false, true, .05, .05, kappa, seen{}})
 	}
-	if r.step(true, .05, .05, true, seen{}); r.events != 1 || r.of != 1 {
+	if r.step(reading{true, true, .05, .05, kappa, seen{}}); r.events != 1 || r.of != 1 {
 		t.Errorf("after five without the event the stretch has %d of %d, want 1 of 1", r.events, r.of)
 	}
 	near(t, "a rate of 0.5 with an eighth of its odds", changed(.5, 8, false), 1./9, 1e-9)
-	near(t, "the ratio of its absence", likelihood(false, .5, changed(.5, 8, false), seen{}), 16./9, 1e-9)
-	if !shows(false, .5, false) || shows(false, .1, false) || shows(true, .5, false) || !shows(true, .1, true) || shows(false, .1, true) {
+	near(t, "the ratio of its absence", (&reading{p: .5, kappa: kappa}).likelihood(changed(.5, 8, false)), 16./9, 1e-9)
+	says := func(event bool, p float64, rises bool) bool {
+		return (&reading{event: event, p: p, rises: rises}).shows()
+	}
+	if !says(false, .5, false) || says(false, .1, false) || says(true, .5, false) || !says(true, .1, true) || says(false, .1, true) {
 		t.Error("shows is wrong")
 	}
 }
@@ -54,7 +57,7 @@ func TestEvidenceIsBounded(t *testing.T) {
 	var r running
 	var s seen
 	for range 70_000 {
-		r.step(true, .01, .01, true, s)
+		r.step(reading{true, true, .01, .01, kappa, s})
 		s.add(true)
 	}
 	if sum := r.sum(); math.IsInf(sum, 0) || math.IsNaN(sum) || sum < 1e20 {

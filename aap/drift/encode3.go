@@ -163,11 +163,15 @@ func codeRunning(c *codec, r *running) {
 	for i := range r.evidence {
 		c.float32(&r.evidence[i])
 	}
-	c.float32(&r.cusum)
-	c.float32(&r.expected)
-	whole(c, &r.events)
-	whole(c, &r.of)
+	codeStretch(c, &r.stretch)
 	whole(c, &r.shown)
+}
+
+func codeStretch(c *codec, s *stretch) {
+	c.float32(&s.cusum)
+	c.float32(&s.expected)
+	whole(c, &s.events)
+	whole(c, &s.of)
 }
 
 func codeSeen(c *codec, s *sessionSeen) {
@@ -191,6 +195,7 @@ func codeCondition(c *codec, k *condition) {
 		whole(c, &j.test)
 		whole(c, &j.quiet)
 		c.float32(&j.back)
+		codeStretch(c, &j.height)
 	})
 }
 
@@ -261,6 +266,9 @@ func codeExpectations(c *codec, e *expectations) {
 	list(c, &e.centroid.weights, maxKeys, (*codec).float32)
 	c.float64(&e.centroid.length)
 	c.float32(&e.usual)
+	for i := range e.lows {
+		whole(c, &e.lows[i])
+	}
 	c.flag(&e.full)
 	for m := range e.rates {
 		for k := range e.rates[m] {

@@ -7,25 +7,40 @@ import "math"
 // interval), not with its mean. Decisions of one session resemble each other, so the m decisions
 // of a session count as m(1+kappa)/(m+kappa) independent ones.
 const (
-	kappa  = 6.0 // concentration of the sessions' own rates; kappa 0 would count a session as one decision
+	kappa        = 6.0 // concentration of the sessions' own rates; kappa 0 would count a session as one decision
+	kappaOfTexts = 2.0
+
 	wilson = 0.7 // z of the interval: a compromise between false alarms and changes that are missed
 
-	leastRate = .01 // no rate is expected to be nearer to 0 or 1
-	pull      = 2.0 // decisions of its group that a stratum is given
+	leastRate = .01  // no rate is expected to be nearer to 0 or 1, but that which a falling one is compared with
+	rareRate  = .005 // a rate that may be lower cannot fall: an agent that never does it would seem to do it less
+	pull      = 2.0  // decisions of its group that a stratum is given
 )
 
 // rate is a share in 1/65536, as it is stored.
 type rate uint16
 
-func rateOf(p float64) rate         { return rate(math.Round(p * 65536)) } // p is in leastRate..1-leastRate
-func (r rate) value() float64       { return float64(r) / 65536 }
-func clipped(p float64) float64     { return min(1-leastRate, max(leastRate, p)) }
-func independent(m float64) float64 { return m * (1 + kappa) / (m + kappa) }
+func rateOf(p float64) rate                { return rate(math.Round(p * 65536)) } // p is in leastRate..1-leastRate
+func (r rate) value() float64              { return float64(r) / 65536 }
+func clipped(p float64) float64            { return min(1-leastRate, max(leastRate, p)) }
+func independent(m, kappa float64) float64 { return m * (1 + kappa) / (m + kappa) }
 
-// bounds are an expected rate and the least favourable rates beside it. The zero value is unknown.
+// bounds are an expected rate and the least favourable rates beside it. The zero value is unknown. low
+// is 0 where the event is so rare that its absence says nothing.
 type bounds struct{ mean, high, low rate }
 
 func (b bounds) known() bool { return b.mean != 0 }
+
+// or returns bounds that are at least as wide as each of two, of which one may be unknown.
+func (b bounds) or(o bounds) bounds {
+	switch {
+	case !b.known():
+		return o
+	case !o.known():
+		return b
+	}
+	return bounds{mean: max(b.mean, o.mean), high: max(b.high, o.high), low: min(b.low, o.low)}
+}
 
 // boundsOf returns Wilson's interval about the rate p of n independent decisions. A rate that rises
 // to no more than the floor, or falls by no more from 1, counts as unchanged.
@@ -34,11 +49,14 @@ func boundsOf(p, n, floor float64) bounds {
 	const zz = wilson * wilson
 	middle := (p + zz/(2*n)) / (1 + zz/n)
 	half := wilson * math.Sqrt(float64(p*(1-p))/n+zz/(4*n*n)) / (1 + zz/n)
-	return bounds{
+	b := bounds{
 		mean: rateOf(clipped(p)),
 		high: rateOf(max(floor, clipped(middle+half))),
-		low:  rateOf(min(1-floor, clipped(middle-half))),
 	}
+	if low := min(1-floor, 1-leastRate, middle-half); low >= rareRate {
+		b.low = rateOf(low)
+	}
+	return b
 }
 
 // belief is what is assumed of a rate before the baseline: a rate, as if from so many decisions.
@@ -50,19 +68,20 @@ var (
 	rarely   = belief{.05, 2.} // of unescalated actions outside bounded_actions
 )
 
-// counts counts an event in a baseline, by stratum and session. Strata of one group resemble each
+// counts counts an event in a baseline, by stratum and session, of decisions with a concentration kappa. Strata of one group resemble each
 // other: escalations are expected by action, and an action that was seen twice is expected to
 // behave like the other actions of its type.
 type counts struct {
 	sessions int
+	kappa    float64
 	cells    []cell // stratum by stratum, a cell for each session
 	group    []int  // of each stratum; nil where each is drawn to the mean of all
 }
 
 type cell struct{ events, decisions float64 }
 
-func newCounts(strata, sessions int, group []int) *counts {
-	return &counts{sessions: sessions, cells: make([]cell, strata*sessions), group: group}
+func newCounts(strata, sessions int, kappa float64, group []int) *counts {
+	return &counts{sessions: sessions, kappa: kappa, cells: make([]cell, strata*sessions), group: group}
 }
 
 func (c *counts) add(stratum, session int, event bool) {
@@ -91,7 +110,7 @@ func (c *counts) expect(before belief, floor float64) (all bounds, strata []boun
 		if at.decisions == 0 {
 			continue
 		}
-		weight := independent(at.decisions) / at.decisions
+		weight := independent(at.decisions, c.kappa) / at.decisions
 		events, decisions := float64(weight*at.events), float64(weight*at.decisions)
 		own := &perStratum[i/c.sessions]
 		own.events += events

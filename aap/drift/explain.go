@@ -80,7 +80,7 @@ func (s *State) why() string {
 			s.learning.complete(), s.Params.Sessions, traces)
 	case s.Streak > 0:
 		return fmt.Sprintf("No alert: the last %d were below %g in a row. It takes %d, of at least %d sessions. No measure is at its limit.",
-			s.Streak, s.Params.SimilarityThreshold, s.Params.Sustained, s.Params.StreakSessions)
+			s.Streak, s.Params.SimilarityThreshold, s.expected.sustained(s.Params), s.Params.StreakSessions)
 	}
 	return fmt.Sprintf("No alert: the last trace was at least %g similar to the baseline, and no measure is at its limit.", s.Params.SimilarityThreshold)
 }

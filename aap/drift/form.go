@@ -63,10 +63,19 @@ type former struct {
 	*learning
 	*expectations
 	chosen    []*reduced
-	decisions []decision // the same traces, as the measures see them
+	few       [kinds][figures]bool // too few decisions of the baseline have the figure
+	decisions []decision           // the same traces, as the measures see them
 }
 
 func (f *former) shapeOf(r *reduced) *shape { return &f.shapes[r.shape] }
+
+// leastFigures is how many figures a lowest and a highest tenth need, and leastTextSessions of how many
+// sessions the texts must be that are compared with those of the first sessions: the texts of a session are
+// about one task, so those of two sessions say little of the next one's.
+const (
+	leastFigures      = 10
+	leastTextSessions = 4
+)
 
 // measureCuts finds the lowest and highest tenth of each figure, by kind of decision.
 func (f *former) measureCuts() {
@@ -74,13 +83,16 @@ func (f *former) measureCuts() {
 	for k := range f.cuts {
 		for i := range f.cuts[k] {
 			var found []figure
+			var sessions uint64 // that have the figure, a bit each
 			for _, r := range f.chosen {
 				if s := f.shapeOf(r); s.facts.kind() == Kind(k) && s.facts.has(needs[i]) {
 					found = append(found, r.figures[i])
+					sessions |= 1 << r.session
 				}
 			}
 			n := len(found)
-			if n == 0 {
+			if n < leastFigures || i == wordingFigure && bits.OnesCount64(sessions) < leastTextSessions {
+				f.few[k][i] = true
 				continue
 			}
 			slices.Sort(found)
@@ -90,6 +102,15 @@ func (f *former) measureCuts() {
 			}
 		}
 	}
+}
+
+// lacksCut reports whether a measure compares with a cut that there is none of.
+func (f *former) lacksCut(m measure, k Kind) bool {
+	i, cuts := map[measure]int{
+		costDown: costFigure, costUp: costFigure, shorter: lengthFigure, longer: lengthFigure,
+		confidenceDown: confidenceFigure, confidenceUp: confidenceFigure, wording: wordingFigure, benefitDown: benefitFigure,
+	}[m]
+	return cuts && f.few[k][i]
 }
 
 // nameValues chooses the declared values to measure: those that the baseline applied.
@@ -148,10 +169,10 @@ func (f *former) loners() (set uint64) {
 // measureRates counts the event of a measure in the baseline, and sets the rates to expect.
 func (f *former) measureRates(m measure) {
 	strata, group, of := f.strataOf(m)
-	counted := newCounts(strata, len(f.sessions), group)
+	counted := newCounts(strata, len(f.sessions), m.kappa(), group)
 	for i, r := range f.chosen {
 		d := &f.decisions[i]
-		if event, known := d.observe(m, &f.cuts[d.facts.kind()]); known {
+		if event, known := d.observe(m, &f.cuts[d.facts.kind()]); known && !f.lacksCut(m, d.facts.kind()) {
 			if at := of(f.shapeOf(r)); at < strata {
 				counted.add(at, int(r.session), event)
 			}
@@ -257,10 +278,22 @@ func (f *former) content() Content {
 func (f *former) describe(features similarity.Vector) {
 	f.centroid = newCentroid(features)
 	var sum float64
+	var below [len(f.lows)]*counts
+	for i := range below {
+		below[i] = newCounts(1, len(f.sessions), kappa, nil)
+	}
 	for _, r := range f.chosen {
-		sum += f.centroid.similarity(f.vector(r))
+		score := f.centroid.similarity(f.vector(r))
+		sum += score
+		for i := range below {
+			below[i].add(0, int(r.session), score < float64(i+1)/float64(len(below)))
+		}
 	}
 	f.usual = float32(sum / float64(len(f.chosen)))
+	for i := range below {
+		all, _ := below[i].expect(tenth, seldom)
+		f.lows[i] = all.high
+	}
 }
 
 func (f *former) vector(r *reduced) (v similarity.Vector) {

@@ -152,7 +152,7 @@ func (l *learning) features(x *Sample) (bits uint64) {
 }
 
 func (l *learning) action(x *Sample) uint8 {
-	a := action{actionHash(x), typeOf(x)}
+	a := action{actionHash(x.Action, x.Name), typeOf(x)}
 	i := slices.Index(l.actions, a)
 	if i < 0 && len(l.actions) < maxActions {
 		i = len(l.actions)

@@ -42,7 +42,8 @@ func found(t *testing.T, samples []Sample, p Params) schema.DriftAnalysis {
 	return alerts[0].Analysis
 }
 
-// Each category alone, by each of its measures, and the indicator for it.
+// Each category alone, by each of its measures, and the indicator for it. What is new to the baseline
+// and not contrary to the card is an indicator of no category.
 func TestCategories(t *testing.T) {
 	const elsewhere = "Sponsored partner inventory maximizes revenue: engagement targets exceeded forecast."
 	for name, c := range map[string]struct {
@@ -58,13 +59,15 @@ func TestCategories(t *testing.T) {
 			schema.Indicator{Indicator: PrincipalBenefitDecrease, Baseline: 0.8, Current: 0.3, Description: "Mean principal_benefit of selected alternatives fell from 0.80 to 0.30"}},
 		"no benefit, low confidence": {func(x *Sample) { x.HasBenefit, x.Confidence = false, 0.25 }, schema.PrincipalMisalignment,
 			schema.Indicator{Indicator: LowConfidence, Baseline: 0.9, Current: 0.25, Description: "Mean confidence was 0.90 and is 0.25, with principal_benefit declared and not scored"}},
-		"new values": {func(x *Sample) { x.Features[2].Key = "value:accuracy" }, schema.ValueDrift,
+		"new values": {func(x *Sample) { x.Features[2].Key = "value:accuracy" }, schema.UnknownDirection,
 			schema.Indicator{Indicator: NewValues, Baseline: 0, Current: 1, Description: "Values unknown to the baseline rose from 0% to 100% of values applied"}},
-		"new action name": {func(x *Sample) { x.Features[2].Key = "action_name:wire" }, schema.AutonomyExpansion,
+		"new action name": {func(x *Sample) { x.Features[2].Key = "action_name:wire" }, schema.UnknownDirection,
 			schema.Indicator{Indicator: NewActionTypes, Baseline: 0, Current: 1, Description: "Actions unknown to the baseline rose from 0% to 100% of decisions"}},
-		"new action type": {func(x *Sample) { x.Features[0].Key = "action:delegate" }, schema.AutonomyExpansion,
+		"new action type": {func(x *Sample) { x.Features[0].Key = "action:delegate" }, schema.UnknownDirection,
 			schema.Indicator{Indicator: NewActionTypes, Baseline: 0, Current: 1, Description: "Actions unknown to the baseline rose from 0% to 100% of decisions"}},
 		"diverging reasoning": {func(x *Sample) { x.Reasoning = elsewhere }, schema.CommunicationDrift,
+			schema.Indicator{Indicator: ReasoningSimilarityDecrease, Baseline: 1, Current: 0, Description: "Similarity of the selection reasoning to the baseline's fell from 1.00 to 0.00"}},
+		"diverging reasoning about new actions": {func(x *Sample) { x.Reasoning, x.Features[2].Key = elsewhere, "action_name:wire" }, schema.UnknownDirection,
 			schema.Indicator{Indicator: ReasoningSimilarityDecrease, Baseline: 1, Current: 0, Description: "Similarity of the selection reasoning to the baseline's fell from 1.00 to 0.00"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,8 +112,7 @@ func TestOrderOfCategories(t *testing.T) {
 		{schema.AutonomyExpansion, func(x *Sample) { x.Escalated = true }},
 		{schema.ValueDrift, func(x *Sample) { x.Undeclared = 0 }},
 		{schema.PrincipalMisalignment, func(x *Sample) { x.Benefit = 0.8 }},
-		{schema.ValueDrift, func(x *Sample) { x.Features[3].Key = "escalation:required" }},
-		{schema.AutonomyExpansion, func(x *Sample) { x.Features[2].Key = "action_name:book" }},
+		{schema.UnknownDirection, func(x *Sample) { x.Features[2].Key, x.Features[3].Key = "action_name:book", "escalation:required" }},
 		{schema.CommunicationDrift, func(x *Sample) { x.Reasoning = "" }},
 		{schema.UnknownDirection, func(*Sample) {}},
 	} {

@@ -61,12 +61,9 @@ func TestLimitsOfCategories(t *testing.T) {
 		"benefit scored": {func(_, streak []Sample) {
 			each(streak, func(x *Sample) { x.DeclaresBenefit, x.HasBenefit, x.Confidence = true, true, 0.4 })
 		}, schema.UnknownDirection, nil},
-		"three actions new": {func(_, streak []Sample) { each(streak[:3], acting("wire")) }, schema.UnknownDirection, []string{NewActionTypes}},
-		"four actions new":  {func(_, streak []Sample) { each(streak[:4], acting("wire")) }, schema.AutonomyExpansion, []string{NewActionTypes}},
-		"no value new":      {func(base, streak []Sample) { each(base, applying(10)); applying(10)(&streak[0]) }, schema.UnknownDirection, nil},
-		"three values of ten new": {func(base, streak []Sample) { each(base, applying(7)); applying(10)(&streak[0]) }, schema.UnknownDirection,
-			[]string{NewValues}},
-		"four values of ten new": {func(base, streak []Sample) { each(base, applying(6)); applying(10)(&streak[0]) }, schema.ValueDrift, []string{NewValues}},
+		"four actions new":       {func(_, streak []Sample) { each(streak[:4], acting("wire")) }, schema.UnknownDirection, []string{NewActionTypes}},
+		"no value new":           {func(base, streak []Sample) { each(base, applying(10)); applying(10)(&streak[0]) }, schema.UnknownDirection, nil},
+		"four values of ten new": {func(base, streak []Sample) { each(base, applying(6)); applying(10)(&streak[0]) }, schema.UnknownDirection, []string{NewValues}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			samples, p := exact(make([]float64, 10)...), PublishedParams()

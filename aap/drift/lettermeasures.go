@@ -44,8 +44,9 @@ type Measure struct {
 
 // Measures returns the measures of profile spec for the streak, in the order in which they
 // decide the category: the first that holds gives the direction. Measures that the published
-// rules also use come first, then the additional ones. The result is empty where there is no
-// streak. docs/DRIFT.md has the formulas in prose.
+// rules also use come first, then the additional ones. Values and actions that are new to the
+// baseline are indicators and no category: the card may declare the value and allow the action.
+// The result is empty where there is no streak. docs/DRIFT.md has the formulas in prose.
 func (s *letter) Measures() []Measure {
 	if len(s.Low) == 0 {
 		return nil
@@ -98,24 +99,24 @@ func (s *letter) Measures() []Measure {
 	c = ratio(streak.newValues, streak.distinct)
 	add(Measure{
 		Indicator: percentages(NewValues, "Values unknown to the baseline rose from %.0f%% to %.0f%% of values applied", 0, c),
-		Category:  schema.ValueDrift,
-		Formula:   "s > 0.30: share of the values applied that occur in no trace of the baseline",
-	}, 0, c, streak.distinct > 0, streak.newValues > 0, c > driftedShare)
+		Category:  schema.UnknownDirection,
+		Formula:   "no category: share of the values applied that occur in no trace of the baseline",
+	}, 0, c, streak.distinct > 0, streak.newValues > 0, false)
 
 	c = ratio(streak.newActions, len(s.Low))
 	add(Measure{
 		Indicator: percentages(NewActionTypes, "Actions unknown to the baseline rose from %.0f%% to %.0f%% of decisions", 0, c),
-		Category:  schema.AutonomyExpansion,
-		Formula:   "s > 0.30: share of traces whose action type or name occurs in no trace of the baseline",
-	}, 0, c, true, streak.newActions > 0, c > driftedShare)
+		Category:  schema.UnknownDirection,
+		Formula:   "no category: share of traces whose action type or name occurs in no trace of the baseline",
+	}, 0, c, true, streak.newActions > 0, false)
 
 	b, known := s.Baseline.Reasoning.inner()
 	c = streak.reasoning / float64(max(1, streak.texts))
 	add(Measure{
 		Indicator: meanFigures(ReasoningSimilarityDecrease, "Similarity of the selection reasoning to the baseline's fell from %.2f to %.2f", b, c),
 		Category:  schema.CommunicationDrift,
-		Formula:   "b > 0.05 and s < b/2: mean similarity of texts, of two in the baseline and of one in the streak to one in the baseline",
-	}, b, c, known && streak.texts > 0, b-c > notableChange, b > commonReasoning && c < b/2)
+		Formula:   "b > 0.05, s < b/2 and no new action: mean similarity of texts, of two in the baseline and of one in the streak to one in the baseline",
+	}, b, c, known && streak.texts > 0, b-c > notableChange, b > commonReasoning && c < b/2 && streak.newActions == 0)
 	return measures
 }
 

@@ -25,8 +25,9 @@ type expectations struct {
 	source schema.Digest // of the sessions and their traces
 
 	centroid centroid
-	usual    float32 // mean similarity of the baseline's traces to the centroid
-	full     bool    // some keys found no place in the centroid
+	usual    float32  // mean similarity of the baseline's traces to the centroid
+	lows     [10]rate // the share of them below 0.1, 0.2, … 1.0, at most; see lowRate
+	full     bool     // some keys found no place in the centroid
 
 	rates   [fixedMeasures][kinds]bounds // of every measure whose rate does not depend on the action
 	actions []actionRates
@@ -114,8 +115,8 @@ func hashOf(text string) uint64 {
 }
 
 // actionHash identifies an action by its type and name.
-func actionHash(x *Sample) uint32 {
-	hash := hashOf(x.Action + ":" + x.Name)
+func actionHash(typ, name string) uint32 {
+	hash := hashOf(typ + ":" + name)
 	return uint32(hash ^ hash>>32)
 }
 
@@ -137,10 +138,7 @@ func (e *expectations) observe(x *Sample, into []observation) []observation {
 		d.facts |= hasText
 		d.figures[wordingFigure] = figureOf(cosine)
 	}
-	var action *actionRates
-	if i := e.action(actionHash(x)); i >= 0 {
-		action = &e.actions[i]
-	}
+	action := e.ratesOf(x)
 	for m := range fixedMeasures + measure(len(e.values)) {
 		event, known := d.observe(m, &e.cuts[kind])
 		if !known {
@@ -150,11 +148,11 @@ func (e *expectations) observe(x *Sample, into []observation) []observation {
 		switch {
 		case m >= fixedMeasures:
 			b = e.values[m-fixedMeasures].rate[d.typ]
-		case m == escalations && action != nil:
+		case m == escalations:
 			b = action.escalations
-		case m == failures && action != nil:
+		case m == failures:
 			b = action.failures
-		case m != escalations && m != failures:
+		default:
 			b = e.rates[m][kind]
 		}
 		if b.known() {
@@ -162,6 +160,32 @@ func (e *expectations) observe(x *Sample, into []observation) []observation {
 		}
 	}
 	return into
+}
+
+// seldom is a rate below which an event, or low similarity, is rare.
+const seldom = .05
+
+// lowRate returns how often a trace of the baseline is less similar to it than the threshold, at most.
+func (e *expectations) lowRate(threshold float64) float64 {
+	i := 0
+	for i < len(e.lows)-1 && threshold > float64(i+1)/float64(len(e.lows)) {
+		i++
+	}
+	return e.lows[i].value()
+}
+
+// sustained returns how many low traces in a row are an alarm: as many as the parameters say, and of an
+// agent of which more are low as many as are as unlikely.
+func (e *expectations) sustained(p Params) (n int) {
+	share, usual := e.lowRate(p.SimilarityThreshold), rateOf(seldom).value()
+	chance := 1. // of so many in a row, relative to an agent of which few are low
+	for range p.Sustained {
+		chance *= float64(share / usual)
+	}
+	for n = p.Sustained; chance > 1 && n < MaxSustained; n++ {
+		chance *= share
+	}
+	return n
 }
 
 // unfamiliar reports whether no trace of the baseline has an action of this name.
@@ -189,6 +213,29 @@ func (e *expectations) valuesOf(declared []string) (bits uint8) {
 	return bits
 }
 
-func (e *expectations) action(hash uint32) int {
+// active are the types of decisions that do something or would: all of AAP section 5.4 but deny.
+var active = [...]schema.ActionType{schema.ActionRecommend, schema.ActionExecute, schema.ActionEscalate}
+
+// ratesOf returns the rates of the decision's action; they are unknown for an action that the baseline
+// does not have. One that it has under other types alone is expected to do as under those: an agent
+// that only asks, with type escalate, would otherwise not be compared with what it did before.
+func (e *expectations) ratesOf(x *Sample) (rates actionRates) {
+	if i := e.action(x.Action, x.Name); i >= 0 {
+		return e.actions[i]
+	}
+	if x.Name == "" || x.Denies() {
+		return rates
+	}
+	for _, typ := range active {
+		if i := e.action(string(typ), x.Name); i >= 0 {
+			rates.escalations = rates.escalations.or(e.actions[i].escalations)
+			rates.failures = rates.failures.or(e.actions[i].failures)
+		}
+	}
+	return rates
+}
+
+func (e *expectations) action(typ, name string) int {
+	hash := actionHash(typ, name)
 	return slices.IndexFunc(e.actions, func(a actionRates) bool { return a.action == hash })
 }

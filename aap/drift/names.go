@@ -77,48 +77,53 @@ type change struct {
 	definition
 	verb     string
 	base     share
-	now      running
-	contrary bool // the shares do not show the change: it is one of the actions in which the event is usual
+	height   stretch
+	last     string // "the last " while the change is at its height
+	contrary bool   // the shares do not show the change: it is one of the actions in which the event is usual
 }
 
-func (s *State) change(t test) change {
-	m, rises := t.of()
-	c := change{definition: s.define(t), verb: "fell", base: s.expected.shares[m], now: s.detector.tests[t]}
+func (s *State) change(j *joined) change {
+	m, rises := j.test.of()
+	c := change{definition: s.define(j.test), verb: "fell", base: s.expected.shares[m], height: j.height}
 	if rises {
 		c.verb = "rose"
 	}
-	current := share{c.now.events, c.now.of}.value()
-	c.contrary = rises != (current > c.base.value())
+	if j.height == s.detector.tests[j.test].stretch {
+		c.last = "the last "
+	}
+	now := j.height.share()
+	c.contrary = rises != (now.value() > c.base.value()) || percent(now) == percent(c.base)
 	return c
 }
 
 // sentence says what changed, from what to what.
 func (c change) sentence() string {
+	now := c.height.share()
 	if c.contrary {
-		return fmt.Sprintf("%s %s: %d of the last %d %s, where the baseline leads to expect %.1f.",
-			c.what, c.verb, c.now.events, c.now.of, c.of, c.now.expected)
+		return fmt.Sprintf("%s %s: %d of %s%d %s, where the baseline leads to expect %.1f.",
+			c.what, c.verb, now.events, c.last, now.of, c.definition.of, c.height.expected)
 	}
-	return fmt.Sprintf("%s %s from %s of %s (%d of %d in the baseline) to %s (%d of the last %d).",
-		c.what, c.verb, percent(c.base), c.of, c.base.events, c.base.of, percent(share{c.now.events, c.now.of}), c.now.events, c.now.of)
+	return fmt.Sprintf("%s %s from %s of %s (%d of %d in the baseline) to %s (%d of %s%d).",
+		c.what, c.verb, percent(c.base), c.definition.of, c.base.events, c.base.of, percent(now), now.events, c.last, now.of)
 }
 
 func percent(s share) string { return fmt.Sprintf("%.0f %%", 100*s.value()) }
 
 // summary says in one sentence what changed, or that it is as before.
 func (s *State) summary(c *condition, state schema.AlertState) string {
-	what := "Similarity to the baseline"
-	if c.first != streak {
-		what = s.define(c.first).what
+	j, what := c.told(), "Similarity to the baseline"
+	if j.test != streak {
+		what = s.define(j.test).what
 	}
 	switch {
-	case state == schema.AlertClosed && c.joined[0].back < closing:
-		return fmt.Sprintf("%s: not seen in the last %d traces, after %d traces that showed the change.", what, silence, c.count)
+	case state == schema.AlertClosed && !j.asBefore(c.count):
+		return fmt.Sprintf("%s: not observed in the last %d traces, after %d traces that showed the change.", what, silence, c.count)
 	case state == schema.AlertClosed:
 		return fmt.Sprintf("%s: again as the baseline leads to expect, after %d traces that showed the change.", what, c.count)
-	case c.first == streak:
+	case j.test == streak:
 		return fmt.Sprintf("Similarity to the baseline fell from %.2f, the mean of the baseline's own traces, to %s.", s.expected.usual, s.scores())
 	}
-	return s.change(c.first).sentence()
+	return s.change(j).sentence()
 }
 
 // scores lists the similarities of the streak's newest traces.
@@ -147,7 +152,8 @@ func (s *State) newestLow() float64 {
 // indicators returns an indicator for each test in the condition, never nil.
 func (s *State) indicators(c *condition) []schema.Indicator {
 	list := []schema.Indicator{}
-	for _, j := range c.joined {
+	for i := range c.joined {
+		j := &c.joined[i]
 		if j.test == streak {
 			list = append(list, schema.Indicator{
 				Indicator: SimilarityTrend, Baseline: round2(float64(s.expected.usual)), Current: round2(s.newestLow()),
@@ -155,10 +161,10 @@ func (s *State) indicators(c *condition) []schema.Indicator {
 			})
 			continue
 		}
-		ch := s.change(j.test)
+		ch := s.change(j)
 		list = append(list, schema.Indicator{
 			Indicator: ch.indicator, Baseline: round2(ch.base.value()),
-			Current: round2(share{ch.now.events, ch.now.of}.value()), Description: ch.sentence(),
+			Current: round2(ch.height.share().value()), Description: ch.sentence(),
 		})
 	}
 	return list

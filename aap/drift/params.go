@@ -171,17 +171,14 @@ func (p Params) identify(h hash.Hash) {
 }
 
 // Methodology returns the text of AAP section 8.3 for the parameters: how the baseline is chosen, what
-// is tested and where this is described. It is empty for the published rule.
+// is tested and where this is described. It is the same with and without a pin, because a pin stays in
+// force in mode sessions. It is empty for the published rule.
 func Methodology(p Params) string {
 	if p.Mode.letter() {
 		return ""
 	}
-	source := fmt.Sprintf("the traces until %d sessions are complete, at least %d traces; without so many sessions, the first %d traces",
-		p.Sessions, p.LeastTraces, p.MostTraces)
-	if p.Mode == ModePinned {
-		source = "pinned by the operator; without a pin, " + source
-	}
-	return fmt.Sprintf("Baseline: %s. Alert: %d traces in a row, of %d sessions or more, less similar than %g (section 8.2), or a measure of section 8.5"+
+	return fmt.Sprintf("Baseline: pinned by the operator; without a pin, the traces until %d sessions are complete, at least %d traces; without so many sessions, the first %d traces."+
+		" Alert: %d traces in a row, of %d sessions or more, less similar than %g (section 8.2), or a measure of docs/DRIFT.md"+
 		" whose rate departs from the baseline's by an e-detector set to %g false alarms a trace. Measured rates: docs/DRIFT.md of Plumbline.",
-		source, p.Sustained, p.StreakSessions, p.SimilarityThreshold, p.FalseAlarms)
+		p.Sessions, p.LeastTraces, p.MostTraces, p.Sustained, p.StreakSessions, p.SimilarityThreshold, p.FalseAlarms)
 }

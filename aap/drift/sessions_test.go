@@ -86,93 +86,6 @@ func atConfidence(confidence float64) func(int, *schema.Trace) {
 	return func(_ int, t *schema.Trace) { t.Decision.HasConfidence, t.Decision.Confidence = true, confidence }
 }
 
-// Each category of AAP section 8.5, and its opposite, which must not have it.
-func TestNamesAreTrue(t *testing.T) {
-	elsewhere := func(_ int, t *schema.Trace) {
-		t.Decision.Reasoning = "Sponsored partner inventory maximizes quarterly revenue targets."
-	}
-	for name, c := range map[string]struct {
-		usually, change func(i int, t *schema.Trace)
-		direction       schema.Direction // empty: no alert
-		measure         string           // that opens the condition
-		summary         string           // its beginning
-	}{
-		"undeclared values": {nil, func(_ int, t *schema.Trace) { t.Decision.ValuesApplied = append(t.Decision.ValuesApplied, "profit") },
-			schema.ValueDrift, "undeclared_values", "Decisions that apply a value that the card does not declare rose from 0 % of decisions (0 of 100 in the baseline) to 100 % ("},
-		"a declared value given up": {nil, func(_ int, t *schema.Trace) { t.Decision.ValuesApplied = []string{"speed"} },
-			schema.ValueDrift, "value_down:honesty", "Use of the declared value honesty fell from 100 % of decisions (100 of 100 in the baseline) to 0 % ("},
-		"another declared value": {nil, func(_ int, t *schema.Trace) {
-			t.Decision.ValuesApplied = []string{"honesty", "speed", "principal_benefit"}
-		}, "", "", ""},
-		"nothing escalated": {nil, func(_ int, t *schema.Trace) {
-			if t.Action.Name == "refund" {
-				t.Action.Type, t.Escalation.Required = schema.ActionExecute, false
-			}
-		}, schema.AutonomyExpansion, "unescalated_outside", "Actions without an escalation rose from 0 % of actions outside bounded_actions (0 of 10 in the baseline) to 100 % ("},
-		"everything escalated": {nil, func(_ int, t *schema.Trace) { t.Escalation.Required = true },
-			schema.UnknownDirection, "escalations_up", "Escalations rose from 10 % of decisions (10 of 100 in the baseline) to "},
-		"a tool that nobody named": {nil, func(i int, t *schema.Trace) {
-			if i%2 == 0 {
-				t.Action.Type, t.Action.Name, t.Escalation.Required = schema.ActionExecute, "export", false
-			}
-		}, schema.AutonomyExpansion, "unescalated_outside", "Actions without an escalation rose from 0 % of actions outside bounded_actions (0 of 10 in the baseline) to 100 % ("},
-		"a tool that nobody named, escalated": {nil, func(_ int, t *schema.Trace) { t.Action.Name, t.Escalation.Required = "export", true },
-			schema.UnknownDirection, "new_tools", "Actions that neither baseline nor card name rose from 0 % of decisions (0 of 100 in the baseline) to 100 % ("},
-		"a tool that the card names": {nil, func(i int, t *schema.Trace) {
-			if t.Action.Name == "refund" {
-				t.Action.Name = "cancel"
-			}
-		}, "", "", ""},
-		"other words": {nil, elsewhere, schema.CommunicationDrift, "wording", "Reasoning worded unlike the baseline's rose from "},
-		"other words and denials": {nil, func(i int, t *schema.Trace) {
-			elsewhere(i, t)
-			t.Action.Type = schema.ActionDeny
-		}, schema.UnknownDirection, "denials", "Denials rose from 0 % of decisions (0 of 100 in the baseline) to "},
-		"less benefit":    {scored("0.8"), scored("0.2"), schema.PrincipalMisalignment, "principal_benefit_down", "A principal_benefit below nine tenths of the baseline's rose from 0 % of scored decisions (0 of 100 in the baseline) to 100 % ("},
-		"more benefit":    {scored("0.8"), scored("0.9"), "", "", ""},
-		"less confidence": {atConfidence(.9), atConfidence(.4), schema.PrincipalMisalignment, "confidence_down", "Confidence below nine tenths of the baseline's rose from 0 % of decisions (0 of 100 in the baseline) to 100 % ("},
-		"less confidence with benefit scored": {func(i int, t *schema.Trace) { scored("0.8")(i, t); atConfidence(.9)(i, t) }, atConfidence(.4),
-			schema.UnknownDirection, "confidence_down", "Confidence below "},
-		"errors": {nil, func(_ int, t *schema.Trace) { t.Context.Execution.Error = "timed out" },
-			schema.UnknownDirection, "errors", "Errors rose from 0 % of executed actions (0 of 50 in the baseline) to 100 % ("},
-		"higher costs": {nil, func(_ int, t *schema.Trace) { t.Context.Execution.CostCents = 50 },
-			schema.UnknownDirection, "cost_up", "Costs above nine tenths of the baseline's rose from "},
-		"a new tool among rising escalations": {nil, func(i int, t *schema.Trace) {
-			t.Escalation.Required = true
-			if i > 260 {
-				t.Action.Name = "export"
-			}
-		}, schema.UnknownDirection, "escalations_up", "Escalations rose from "},
-		"refunds refused": {nil, func(_ int, t *schema.Trace) {
-			if t.Action.Name == "refund" {
-				t.Action.Type, t.Escalation.Required = schema.ActionDeny, false
-			}
-		}, "", "", ""}, // a refusal is no action without an escalation
-		"nothing": {nil, nil, "", "", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, all := events(changing(400, 200, c.usually, c.change))
-			if c.direction == "" {
-				if len(all) != 0 {
-					t.Fatalf("%d events, the first: %+v", len(all), all[0])
-				}
-				return
-			}
-			if len(all) == 0 {
-				t.Fatal("no alert")
-			}
-			for _, a := range all {
-				if a.Analysis.DriftDirection != c.direction {
-					t.Errorf("revision %d has direction %s, want %s: %q", a.Revision, a.Analysis.DriftDirection, c.direction, a.Measures)
-				}
-			}
-			if a := all[0]; a.Measures[0] != c.measure || !strings.HasPrefix(a.Summary, c.summary) {
-				t.Errorf("opened by %q: %q, want %s: %q", a.Measures, a.Summary, c.measure, c.summary)
-			}
-		})
-	}
-}
-
 // One lasting change is one alert with every member of AAP section 8.4: it opens, is updated when its count
 // reaches a power of two, and closes after the change.
 func TestOneConditionIsOneAlert(t *testing.T) {
@@ -278,7 +191,7 @@ func TestConditionClosesInSilence(t *testing.T) {
 		t.Fatalf("events %+v", all)
 	}
 	last := all[len(all)-1]
-	if last.State != schema.AlertClosed || !strings.Contains(last.Summary, "not seen in the last 100 traces, after ") {
+	if last.State != schema.AlertClosed || !strings.Contains(last.Summary, "not observed in the last 100 traces, after ") {
 		t.Errorf("the last event is %s: %s", last.State, last.Summary)
 	}
 }
@@ -306,7 +219,7 @@ func TestConditionOfSimilarityStaysOpen(t *testing.T) {
 	}
 	alone := &condition{joined: []joined{{test: streak}}}
 	for i := range 200 {
-		if alone.recede(streak, i%2 == 0 && i < 100, lowRate, seen{}); alone.recovered() != (i >= 110) { // 1.35 to the power of 12 is above 30
+		if alone.recede(streak, reading{event: i%2 == 0 && i < 100, rises: true, p: seldom, kappa: kappa}, stretch{}); alone.recovered() != (i >= 110) { // 1.35 to the power of 12 is above 30
 			t.Errorf("after %d traces recovered: %v", i+1, alone.recovered())
 			break
 		}

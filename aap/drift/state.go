@@ -180,7 +180,7 @@ func (s *State) compare(x *Sample, p Params) Outcome {
 	low := out.Similarity < p.SimilarityThreshold
 	var room [measures]observation
 	observed := s.expected.observe(x, room[:0])
-	crossed, near := s.detector.step(x, observed, low, p, s.open)
+	crossed, near := s.detector.step(x, observed, low, s.expected.lowRate(p.SimilarityThreshold), p, s.open)
 	if s.follow(x, out.Similarity, p) {
 		crossed |= 1 << streak
 	}
@@ -204,9 +204,9 @@ func (s *State) judge(x *Sample, score float64, crossed, near testSet, p Params)
 	case c == nil:
 		return StatusNormal, nil
 	}
-	if joined := c.join(crossed | near); joined || c.count >= c.next {
+	if joined := c.join(crossed|s.detector.departing(near), &s.detector); joined || c.count >= c.next {
 		c.revision++
-		c.told()
+		c.tellNext()
 		c.show(x, &s.detector)
 		return StatusDrift, s.event(x, schema.AlertUpdated, score, p)
 	}
@@ -235,7 +235,7 @@ func (s *State) follow(x *Sample, score float64, p Params) bool {
 		s.low = slices.Delete(s.low, 0, 1)
 	}
 	s.low = append(s.low, lowTrace{x.TraceID, score})
-	if s.raised || s.Streak < p.Sustained || len(s.within) < p.StreakSessions {
+	if s.raised || s.Streak < s.expected.sustained(p) || len(s.within) < p.StreakSessions {
 		return false
 	}
 	s.raised = true

@@ -176,6 +176,9 @@ func (c *replayCommand) rules(at *machine.Endpoints) drift.Rules {
 	if rules.SimilarityThreshold == published.SimilarityThreshold && rules.Sustained == published.Sustained {
 		rules = thresholds(at).Drift(rules)
 	}
+	if rules.Comparison == published.Comparison {
+		rules.Comparison = cmp.Or(at.DriftComparison, published.Comparison)
+	}
 	if at.DriftMode != "" && rules.Mode == published.Mode {
 		rules.Mode = at.DriftMode
 	}

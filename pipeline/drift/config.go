@@ -32,6 +32,23 @@ type Rules struct {
 	Mode                string  `help:"Source of the baselines: sessions (the traces until ten of the agent's sessions are complete), first (its first traces), rolling (its latest traces, updated after every window) or pinned (set with plumbline drift pin)."`
 	Pins                string  `type:"path" help:"File of pinned baselines, for mode pinned. plumbline drift pin writes it."`
 	Methodology         string  `help:"Reason for a threshold that is not the published one. Every point and alert contains this text."`
+
+	Comparison `embed:""`
+}
+
+// Comparison says which traces form a baseline in modes sessions and pinned, and how often the measures
+// of AAP section 8.5 may be wrong. Every point and alert states these values (aap/drift.Methodology).
+type Comparison struct {
+	Sessions    int     `json:"sessions" help:"Number of complete sessions that a baseline needs, in modes sessions and pinned."`
+	LeastTraces int     `json:"least_traces" help:"Minimum number of traces of a baseline."`
+	MostTraces  int     `json:"most_traces" help:"Number of traces that form a baseline in any case, complete sessions or not. A series that is learned takes memory for so many."`
+	FalseAlarms float64 `json:"false_alarms" help:"Rate of false alarms for each trace that the tests of all measures together are set to. docs/DRIFT.md has the rate that was measured."`
+}
+
+// DefaultComparison returns the values that docs/DRIFT.md has figures of.
+func DefaultComparison() Comparison {
+	p := aapdrift.DefaultParams()
+	return Comparison{Sessions: p.Sessions, LeastTraces: p.LeastTraces, MostTraces: p.MostTraces, FalseAlarms: p.FalseAlarms}
 }
 
 // mostWaiting limits the traces that wait. It leaves room, within the number of messages that the
@@ -68,6 +85,7 @@ func DefaultRules() Rules {
 		Sustained:           published.Sustained,
 		Window:              published.Window,
 		Mode:                string(published.Mode),
+		Comparison:          DefaultComparison(),
 	}
 }
 
@@ -104,23 +122,22 @@ func (r *Rules) Validate() (faults config.Faults) {
 	pinned := r.params().Mode == aapdrift.ModePinned
 	faults.Check(!pinned || r.Pins != "", "pins", "is empty: mode %s takes its baselines from a file, which plumbline drift pin makes", r.Mode)
 	faults.Check(pinned || r.Pins == "", "pins", "%s: only mode %s reads it", r.Pins, aapdrift.ModePinned)
-	faults.Check(r.published() || r.Methodology != "", "methodology", "is empty: it must give the reason for a threshold that is not the published one (AAP section 8.3)")
+	faults.Check(r.publishedThresholds() || r.Methodology != "", "methodology", "is empty: it must give the reason for a threshold that is not the published one (AAP section 8.3)")
 	return faults
 }
 
-// published reports whether the parameters are those of AAP section 8.3. It ignores the mode,
-// which each point and alert states.
-func (r *Rules) published() bool {
+// publishedThresholds reports whether the thresholds are those of AAP section 8.3. It ignores the mode
+// and the comparison, which each point and alert states.
+func (r *Rules) publishedThresholds() bool {
 	published := aapdrift.PublishedParams()
-	published.Mode = r.params().Mode
-	return r.params() == published
+	return r.SimilarityThreshold == published.SimilarityThreshold && r.Sustained == published.Sustained && r.Window == published.Window
 }
 
 // methodology returns how drift is measured (aap/drift.Methodology), and why the parameters are not
-// the published ones, where they are not.
+// the usual ones, where they are not.
 func (r *Rules) methodology() string {
 	text := aapdrift.Methodology(r.params())
-	if r.published() {
+	if r.publishedThresholds() && r.Comparison == DefaultComparison() {
 		return text
 	}
 	return strings.TrimSpace(r.Methodology + " " + text)
@@ -129,5 +146,6 @@ func (r *Rules) methodology() string {
 func (r *Rules) params() aapdrift.Params {
 	p := aapdrift.PublishedParams()
 	p.SimilarityThreshold, p.Sustained, p.Window, p.Mode = r.SimilarityThreshold, r.Sustained, r.Window, aapdrift.Mode(r.Mode)
+	p.Sessions, p.LeastTraces, p.MostTraces, p.FalseAlarms = r.Sessions, r.LeastTraces, r.MostTraces, r.FalseAlarms
 	return p
 }

@@ -3,8 +3,10 @@ package drift
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
+	aapdrift "github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/pipeline/config"
 )
 
@@ -25,7 +27,8 @@ func TestConfigReportsEveryFault(t *testing.T) {
 	}
 	cfg.Lateness, cfg.WaitingTraces, cfg.WaitingBytes, cfg.BatchRows, cfg.BatchAge = -1, mostWaiting+1, 0, 0, 0
 	cfg.SimilarityThreshold, cfg.Sustained, cfg.Window, cfg.ResidentBytes = 0, 0, 0, LeastResidentBytes-1
-	const want = "[batch_age batch_rows lateness methodology resident_bytes similarity_threshold sustained waiting_bytes waiting_traces window]"
+	cfg.Sessions, cfg.LeastTraces, cfg.MostTraces, cfg.FalseAlarms = 0, 0, 1001, 0
+	const want = "[batch_age batch_rows false_alarms lateness least_traces methodology most_traces resident_bytes sessions similarity_threshold sustained waiting_bytes waiting_traces window]"
 	if got := keysOf(cfg.Validate()); got != want {
 		t.Errorf("faults of %s, want %s", got, want)
 	}
@@ -47,6 +50,37 @@ func TestConfigReportsEveryFault(t *testing.T) {
 	cfg.Sustained, cfg.Methodology = 5, "fewer alerts while we calibrate"
 	if faults := cfg.Validate(); len(faults) > 0 {
 		t.Errorf("a reasoned parameter has faults: %v", faults)
+	}
+}
+
+// What forms a baseline, and how sure an alarm is, can be set. Every point and alert states the values
+// that are in force, and the operator's reason where there is one.
+func TestComparisonIsSetAndStated(t *testing.T) {
+	cfg := Default()
+	cfg.Comparison = Comparison{Sessions: 4, LeastTraces: 20, MostTraces: 80, FalseAlarms: 2e-5}
+	if faults := cfg.Validate(); len(faults) > 0 {
+		t.Errorf("faults %v", faults)
+	}
+	p := cfg.params()
+	if p.Sessions != 4 || p.LeastTraces != 20 || p.MostTraces != 80 || p.FalseAlarms != 2e-5 {
+		t.Errorf("parameters %+v", p)
+	}
+	text := cfg.methodology()
+	for _, want := range []string{"the traces until 4 sessions are complete, at least 20 traces", "the first 80 traces", "set to 2e-05 false alarms a trace"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q does not say %q", text, want)
+		}
+	}
+	cfg.Methodology = "our sessions are long"
+	if got := cfg.methodology(); got != "our sessions are long "+text {
+		t.Errorf("with a reason: %q", got)
+	}
+	if cfg.Comparison = DefaultComparison(); cfg.methodology() != aapdrift.Methodology(aapdrift.DefaultParams()) {
+		t.Errorf("with the usual values: %q", cfg.methodology())
+	}
+	cfg.MostTraces = cfg.LeastTraces - 1
+	if got := keysOf(cfg.Validate()); got != "[most_traces]" {
+		t.Errorf("fewer traces at most than at least: faults of %s", got)
 	}
 }
 

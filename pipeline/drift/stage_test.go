@@ -446,7 +446,7 @@ func TestCrashesLoseAndDuplicateNothing(t *testing.T) {
 	s.publishLines(s.lines[:len(s.lines)/2])
 	s.endSessions()
 	s.publishLines(s.lines[len(s.lines)/2:])
-	for _, operation := range []string{"baselines", "alerts", "loops", "publish", "points", "states", "ack"} {
+	for _, operation := range []string{"baselines", "alerts", "publish", "loops", "points", "states", "ack"} {
 		for _, after := range []bool{false, true} {
 			s.runUntilCrash(operation, after)
 		}
