@@ -90,6 +90,29 @@ func TestAlertsValidate(t *testing.T) {
 	}
 }
 
+// The events of a stream validate, also those of a measure, which no streak of low similarity raises.
+func TestEventsOfDriftValidate(t *testing.T) {
+	oracle := compile(t, "drift-alert", closed)
+	card, params := drift.FactsOf(register(t, fullCard)), drift.DefaultParams()
+	var state drift.State
+	seen := map[schema.AlertState]int{}
+	for i := range 260 {
+		text := strings.NewReplacer("12:30:00.25", fmt.Sprintf("%02d:%02d:00", i/60, i%60), `"tr-1"`, fmt.Sprintf(`"tr-%d"`, i+10)).Replace(fullTrace)
+		if i >= 60 && i < 80 {
+			text = strings.Replace(text, `["honesty"]`, `["honesty", "greed"]`, 1)
+		}
+		x := drift.SampleOf(admit(t, text), card)
+		x.Session, x.SessionEnd = fmt.Sprint(i/6), i%6 == 5
+		if alert := state.Step(x, params).Alert; alert != nil {
+			validate(t, oracle, *alert)
+			seen[alert.State]++
+		}
+	}
+	if seen[schema.AlertOpened] != 1 || seen[schema.AlertUpdated] == 0 || seen[schema.AlertClosed] != 1 {
+		t.Errorf("events %v", seen)
+	}
+}
+
 func TestLoopAlertsValidate(t *testing.T) {
 	oracle := compile(t, "loop-alert", closed)
 	var acts session.Acts
