@@ -178,7 +178,7 @@ func Methodology(p Params) string {
 		return ""
 	}
 	return fmt.Sprintf("Baseline: pinned by the operator; without a pin, the traces until %d sessions are complete, at least %d traces; without so many sessions, the first %d traces."+
-		" Alert: %d traces in a row, of %d sessions or more, less similar than %g (section 8.2), or a measure of docs/DRIFT.md"+
+		" Alert: %d traces in a row (more where the baseline has such traces itself), of %d sessions or more, less similar than %g (section 8.2), or a measure of docs/DRIFT.md"+
 		" whose rate departs from the baseline's by an e-detector set to %g false alarms a trace. Measured rates: docs/DRIFT.md of Plumbline.",
 		p.Sessions, p.LeastTraces, p.MostTraces, p.Sustained, p.StreakSessions, p.SimilarityThreshold, p.FalseAlarms)
 }

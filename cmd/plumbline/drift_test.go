@@ -80,8 +80,8 @@ func TestExplanationOfSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"the baseline is the first 10 complete sessions of at least 50 traces, or the first 200 traces\n",
-		"3 traces in a row below 0.3, of at least 2 sessions, or a measure at its limit\n", "the centroid of 60 traces of 2 sessions\n",
+		"the baseline is the traces until 10 sessions are complete, at least 50 traces, or the first 200 traces\n",
+		"3 traces in a row (more where the baseline has such traces itself) below 0.3, of at least 2 sessions, or a measure at its limit\n", "the centroid of 60 traces of 2 sessions\n",
 		"2026-02-01T00:00:00Z to 2026-02-01T00:04:00Z; threshold 0.3\n  similarity   9929\n  below          v\n  window      b ==\n  alert         ^ $\n  b baseline   = alert open",
 		"closed 2026-02-01T00:04:00Z", " -         3 of 4      0.0       in the open alert\n", "denials",
 	} {

@@ -48,7 +48,7 @@ func (p *paramsView) rows() [][]any {
 	}
 	return [][]any{
 		{"mode", fmt.Sprintf("%s: the baseline is %s", p.Mode, learned)},
-		{"alert", fmt.Sprintf("%d traces in a row below %g, of at least %d sessions, or a measure at its limit", p.Sustained, p.Threshold, p.StreakSessions)},
+		{"alert", fmt.Sprintf("%d traces in a row (more where the baseline has such traces itself) below %g, of at least %d sessions, or a measure at its limit", p.Sustained, p.Threshold, p.StreakSessions)},
 	}
 }
 
