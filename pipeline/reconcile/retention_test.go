@@ -124,7 +124,7 @@ func TestEveryKindHasATest(t *testing.T) {
 		reconcile.ReceiptForeign: true, reconcile.ReceiptChanged: true, reconcile.ReceiptMissing: true,
 		reconcile.SealedRowMissing: true, reconcile.BundleUnlogged: true, reconcile.VerdictID: true, reconcile.AlertID: true,
 		reconcile.StampBad: true, reconcile.StampLate: true, reconcile.StampMissing: true,
-		reconcile.PointOverdue: true,
+		reconcile.PointOverdue: true, reconcile.LoopMissing: true,
 	}
 	for _, d := range damages {
 		for kind := range d.want {
