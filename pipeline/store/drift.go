@@ -223,9 +223,19 @@ type DriftState struct {
 	State         []byte    `ch:"state"` // packed by pipeline/drift
 }
 
-// InsertDriftStates stores states. A read returns the highest version for each (agent, card).
+// statesTogether is how many states one statement inserts. They have some KB each, and the driver keeps its
+// buffers as large as the largest insert made them.
+const statesTogether = 4096
+
+// InsertDriftStates stores states. A read returns the highest version for each (agent, card). After an error some
+// of them may be stored.
 func (w Writer) InsertDriftStates(ctx context.Context, states []DriftState) error {
-	return insertRows(ctx, w, "drift_state", states)
+	for part := range slices.Chunk(states, statesTogether) {
+		if err := insertRows(ctx, w, "drift_state", part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // SeriesKey names a series: an agent under a card.
