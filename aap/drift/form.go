@@ -291,8 +291,8 @@ func (f *former) describe(features similarity.Vector) {
 	}
 	f.usual = float32(sum / float64(len(f.chosen)))
 	for i := range below {
-		all, _ := below[i].expect(tenth, seldom)
-		f.lows[i] = all.high
+		all, _ := below[i].expect(belief{seldom, .5}, seldom)
+		f.lows[i] = max(all.mean, rateOf(seldom))
 	}
 }
 

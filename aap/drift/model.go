@@ -26,7 +26,7 @@ type expectations struct {
 
 	centroid centroid
 	usual    float32  // mean similarity of the baseline's traces to the centroid
-	lows     [10]rate // the share of them below 0.1, 0.2, … 1.0, at most; see lowRate
+	lows     [10]rate // the share of them below 0.1, 0.2, … 1.0, at least seldom; see lowRate
 	full     bool     // some keys found no place in the centroid
 
 	rates   [fixedMeasures][kinds]bounds // of every measure whose rate does not depend on the action
@@ -165,7 +165,7 @@ func (e *expectations) observe(x *Sample, into []observation) []observation {
 // seldom is a rate below which an event, or low similarity, is rare.
 const seldom = .05
 
-// lowRate returns how often a trace of the baseline is less similar to it than the threshold, at most.
+// lowRate returns how often a trace of the baseline is less similar to it than the threshold; seldom or more.
 func (e *expectations) lowRate(threshold float64) float64 {
 	i := 0
 	for i < len(e.lows)-1 && threshold > float64(i+1)/float64(len(e.lows)) {
