@@ -3,6 +3,7 @@ package drift
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -447,12 +448,28 @@ func TestCrashesLoseAndDuplicateNothing(t *testing.T) {
 	s.endSessions()
 	s.publishLines(s.lines[len(s.lines)/2:])
 	for _, operation := range []string{"baselines", "alerts", "publish", "loops", "points", "states", "ack"} {
+		if operation == "loops" { // those of the fleet may be stored by now
+			s.publishLoop()
+		}
 		for _, after := range []bool{false, true} {
 			s.runUntilCrash(operation, after)
 		}
 	}
 	s.finish()
 	s.check()
+}
+
+// publishLoop publishes a run of equal actions.
+func (s *scene) publishLoop() {
+	s.t.Helper()
+	cards, now := s.fleet.Cards(), time.Now().UTC()
+	card := cards[len(cards)-1] // its agent does not drift
+	var run []stream.Record
+	for i := range 12 { // reads count from ten on
+		at := now.Add(time.Duration(i) * time.Millisecond).Format(time.RFC3339Nano)
+		run = append(run, pipelinetest.Trace(fmt.Sprintf("loop-%d", i), card.AgentID, card.CardID, "looping", at, "search"))
+	}
+	s.Publish(s.t, run...)
 }
 
 // endSessions requests the end of a session of each agent.
@@ -468,7 +485,7 @@ func (s *scene) endSessions() {
 
 func (s *scene) runUntilCrash(operation string, after bool) {
 	s.t.Helper()
-	ctx, cancel := context.WithCancel(s.t.Context())
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute) // if nothing of the kind is left to commit
 	defer cancel()
 	process := s.stage(s.connect())
 	process.env.DrainBudget = 0
