@@ -69,7 +69,7 @@ func Default() Config {
 		BatchRows:  10_000,
 		BatchAge:   250 * time.Millisecond,
 
-		ResidentBytes: 1 << 30,
+		ResidentBytes: 768 << 20,
 	}
 }
 
