@@ -311,16 +311,6 @@ func floor(messages []stream.Message, acked map[uint64]bool) int {
 	return at
 }
 
-// countTraces counts the valid traces.
-func countTraces(messages []stream.Message) (n int) {
-	for _, m := range messages {
-		if _, err := schema.Admit(m.Agent, m.Data); err == nil {
-			n++
-		}
-	}
-	return n
-}
-
 // Traces that arrive out of order within the lateness are measured as if they had arrived in
 // order, end marks included.
 func TestOrderOfArrivalWithinLatenessDoesNotMatter(t *testing.T) {
