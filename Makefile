@@ -3,7 +3,7 @@
 # make quick  what to run before a commit: vet, lint, tests that need no server
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
-.PHONY: demo test quick lint alerts systemd s3 shards cost chaos corpus upgrade simulate agree soak soak-seal inject agents bench fuzz mutation build man
+.PHONY: demo test quick lint alerts systemd s3 shards cost chaos corpus upgrade simulate agree soak soak-seal inject agents bench bench-check fuzz mutation build man
 
 GO ?= go
 
@@ -157,8 +157,15 @@ TRACED ?= -1
 agents:
 	CGO_ENABLED=0 $(GO) test -count 1 -timeout 2h -run 'OfManyAgents$$' ./integration -v -agents $(AGENTS) -cards $(CARDS) -traced $(TRACED)
 
+# The benchmarks of the parts; bench-check measures whole scenarios again and fails if a ratio to the
+# floor is more than 15 % below that of docs/bench/ratios.jsonl. It takes about ten minutes; run nothing else meanwhile.
+# SCENARIOS=drain,all measures only these.
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+SCENARIOS ?=
+bench-check: build
+	bin/plumbline bench check docs/bench/ratios.jsonl $(if $(SCENARIOS),--scenarios $(SCENARIOS))
 
 # Go fuzzes one target at a time: each for FUZZTIME, a minute unless told otherwise,
 # which goes into new inputs rather than into making interesting ones smaller.

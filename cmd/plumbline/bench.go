@@ -3,51 +3,229 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
-	"runtime/pprof"
+	"slices"
 
 	"github.com/plumbline/plumbline/cmd/plumbline/bench"
+	"github.com/plumbline/plumbline/machine"
 )
 
-type benchCommand struct {
-	Traces     int    `default:"100000" help:"Number of traces to publish in each measurement."`
-	Rounds     int    `default:"3" help:"Number of measurements of each kind; they are interleaved."`
-	CPUProfile string `name:"cpuprofile" type:"path" placeholder:"FILE" help:"Write a CPU profile of this process, which runs stages and publishers."`
+// benchCommands are the scenarios (docs/bench/README.md).
+type benchCommands struct {
+	Drain  benchDrainCommand  `cmd:"" help:"The verifier works through a backlog."`
+	Ingest benchIngestCommand `cmd:"" help:"Ingest alone takes posts, as fast as it answers."`
+	All    benchAllCommand    `cmd:"" help:"All stages: posts over HTTP until the traces are queryable, sealed, and watched by drift."`
+	Steady benchSteadyCommand `cmd:"" help:"All stages at a given rate: latencies, and whether the rate is held."`
+	Seal   benchSealCommand   `cmd:"" help:"The exporter seals the sessions of a backlog."`
+	Drift  benchDriftCommand  `cmd:"" help:"Drift works through a backlog."`
+	Check  benchCheckCommand  `cmd:"" help:"Measure scenarios again, and compare their ratios to the floor with recorded ones."`
+}
+
+// benchFlags are the flags of every scenario.
+type benchFlags struct {
+	Traces    int    `default:"100000" help:"Number of traces, of about 1.9 KB each."`
+	Agents    int    `default:"200" help:"Number of agents of the simulated fleet."`
+	Instances int    `default:"1" help:"Number of processes of each stage that may have several."`
+	Rounds    int    `default:"3" help:"Number of measurements; medians are printed."`
+	Floor     bool   `default:"true" negatable:"" help:"Measure the floor, too."`
+	Profile   string `type:"existingdir" placeholder:"DIR" help:"Write a CPU profile of each stage into this directory."`
+	JSON      bool   `help:"Print one JSON object."`
+}
+
+// postFlags are the flags of scenarios with publishers.
+type postFlags struct {
+	Publishers int `default:"4" help:"Number of publishers, each with one request open. The agents are divided among them."`
+	Lines      int `default:"2000" help:"Number of traces in a post."`
+}
+
+type stageFlags struct {
+	Stages []string `default:"ingest,verifier,drift,exporter" help:"The stages that run, ingest among them."`
+}
+
+type benchDrainCommand struct {
+	benchFlags `embed:""`
+}
+
+// Help returns the examples.
+func (*benchDrainCommand) Help() string {
+	return examples(
+		"plumbline bench drain",
+		"plumbline bench drain --traces 300000 --json",
+		"plumbline bench drain --traces 20000 --rounds 1 --no-floor --profile .",
+	)
+}
+
+// Run measures.
+func (c *benchDrainCommand) Run(ctx context.Context, con *console) error {
+	return c.run(ctx, con, bench.Drain, bench.Config{})
+}
+
+type benchSealCommand struct {
+	benchFlags `embed:""`
+}
+
+// Help returns the examples.
+func (*benchSealCommand) Help() string {
+	return examples("plumbline bench seal", "plumbline bench seal --traces 20000 --rounds 1 --json")
+}
+
+// Run measures.
+func (c *benchSealCommand) Run(ctx context.Context, con *console) error {
+	return c.run(ctx, con, bench.Seal, bench.Config{})
+}
+
+type benchDriftCommand struct {
+	benchFlags `embed:""`
+}
+
+// Help returns the examples.
+func (*benchDriftCommand) Help() string {
+	return examples("plumbline bench drift", "plumbline bench drift --traces 20000 --rounds 1 --json")
+}
+
+// Run measures.
+func (c *benchDriftCommand) Run(ctx context.Context, con *console) error {
+	return c.run(ctx, con, bench.Drift, bench.Config{})
+}
+
+type benchIngestCommand struct {
+	benchFlags `embed:""`
+	postFlags  `embed:""`
+}
+
+// Help returns the examples.
+func (*benchIngestCommand) Help() string {
+	return examples("plumbline bench ingest", "plumbline bench ingest --lines 5 --publishers 100 --json")
+}
+
+// Run measures.
+func (c *benchIngestCommand) Run(ctx context.Context, con *console) error {
+	return c.run(ctx, con, bench.Ingest, bench.Config{Publishers: c.Publishers, Lines: c.Lines})
+}
+
+type benchAllCommand struct {
+	benchFlags `embed:""`
+	postFlags  `embed:""`
+	stageFlags `embed:""`
+}
+
+// Help returns the examples.
+func (*benchAllCommand) Help() string {
+	return examples("plumbline bench all", "plumbline bench all --stages ingest,verifier --json")
+}
+
+// Run measures.
+func (c *benchAllCommand) Run(ctx context.Context, con *console) error {
+	return c.run(ctx, con, bench.All, bench.Config{Publishers: c.Publishers, Lines: c.Lines, Stages: c.Stages})
+}
+
+type benchSteadyCommand struct {
+	Rate       float64 `default:"5000" help:"Number of traces a second that become due."`
+	Seconds    float64 `default:"60" help:"How long."`
+	Publishers int     `default:"20" help:"Number of publishers, each with one request open. The agents are divided among them."`
+	Lines      int     `default:"25" help:"Number of traces in a post, which is due with its last trace."`
+	stageFlags `embed:""`
+	Agents     int    `default:"200" help:"Number of agents of the simulated fleet."`
+	Instances  int    `default:"1" help:"Number of processes of each stage that may have several."`
+	Rounds     int    `default:"1" help:"Number of measurements; medians are printed."`
+	Floor      bool   `default:"true" negatable:"" help:"Measure the floor, too."`
+	Profile    string `type:"existingdir" placeholder:"DIR" help:"Write a CPU profile of each stage into this directory."`
 	JSON       bool   `help:"Print one JSON object."`
 }
 
 // Help returns the examples.
-func (*benchCommand) Help() string {
+func (*benchSteadyCommand) Help() string {
 	return examples(
-		"plumbline bench",
-		"plumbline bench --traces 20000 --rounds 1 --json",
+		"plumbline bench steady --rate 5000 --lines 25",
+		"plumbline bench steady --rate 1000 --lines 5 --seconds 20 --no-floor --json",
+		"plumbline bench steady --rate 10000 --lines 500 --stages ingest,verifier",
 	)
 }
 
-// Run measures and prints the figures.
-func (c *benchCommand) Run(ctx context.Context, con *console) (err error) {
-	if c.Traces < 1 || c.Rounds < 1 {
-		return usagef("--traces and --rounds: want at least 1")
+// Run measures.
+func (c *benchSteadyCommand) Run(ctx context.Context, con *console) error {
+	if c.Rate <= 0 || c.Seconds <= 0 {
+		return usagef("--rate and --seconds: want more than 0")
 	}
-	if c.CPUProfile != "" {
-		var file *os.File
-		if file, err = os.Create(c.CPUProfile); err != nil {
-			return err
-		}
-		if err = pprof.StartCPUProfile(file); err != nil {
-			return errors.Join(err, file.Close())
-		}
-		defer func() {
-			pprof.StopCPUProfile()
-			err = errors.Join(err, file.Close())
-		}()
+	f := benchFlags{Traces: int(c.Rate * c.Seconds), Agents: c.Agents, Instances: c.Instances, Rounds: c.Rounds, Floor: c.Floor, Profile: c.Profile, JSON: c.JSON}
+	return f.run(ctx, con, bench.Steady, bench.Config{Rate: c.Rate, Publishers: c.Publishers, Lines: c.Lines, Stages: c.Stages})
+}
+
+// run measures a scenario and prints the result.
+func (f *benchFlags) run(ctx context.Context, con *console, scenario bench.Scenario, cfg bench.Config) error {
+	posts := cfg.Publishers != 0 || cfg.Lines != 0
+	switch {
+	case f.Traces < 1 || f.Rounds < 1 || f.Agents < 1 || f.Instances < 1:
+		return usagef("--traces, --agents, --instances and --rounds: want at least 1")
+	case posts && (cfg.Publishers < 1 || cfg.Lines < 1):
+		return usagef("--publishers and --lines: want at least 1")
+	case cfg.Stages != nil && !slices.Contains(cfg.Stages, machine.Ingest):
+		return usagef("--stages: ingest must be one of them")
 	}
-	figures, err := bench.Run(ctx, bench.Config{Traces: c.Traces, Rounds: c.Rounds, Machine: con.machine()})
+	for _, name := range cfg.Stages {
+		if !slices.Contains(machine.Stages(), name) {
+			return usagef("--stages: %q: want some of %v", name, machine.Stages())
+		}
+	}
+	cfg.Traces, cfg.Agents, cfg.Instances, cfg.Rounds, cfg.WithoutFloor, cfg.Profile = f.Traces, f.Agents, f.Instances, f.Rounds, !f.Floor, f.Profile
+	cfg.Log, cfg.Progress = con.logger(), con.progress
+	result, err := scenario(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return writeJSON(con.out, figures)
+	if f.JSON {
+		return writeJSON(con.out, result)
 	}
-	return figures.WriteText(con.out)
+	return result.WriteText(con.out)
+}
+
+// progress tells the user what a long command does.
+func (con *console) progress(message string) { fmt.Fprintln(con.errs, message) }
+
+type benchCheckCommand struct {
+	File      string   `arg:"" default:"docs/bench/ratios.jsonl" help:"Recorded results, as the scenarios print them with --json, a line each (${default})."`
+	Scenarios []string `placeholder:"NAME" help:"Only these scenarios."`
+}
+
+// Help returns the examples.
+func (*benchCheckCommand) Help() string {
+	return examples("plumbline bench check", "plumbline bench check docs/bench/ratios.jsonl --scenarios drain,all")
+}
+
+// Run measures each recorded scenario again, with the options of then. It fails if a ratio is lower by more than bench.Tolerance.
+func (c *benchCheckCommand) Run(ctx context.Context, con *console) error {
+	text, err := os.ReadFile(c.File)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", errNothing, err)
+	}
+	if err != nil {
+		return err
+	}
+	recorded, err := bench.ReadRatios(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	t, good := newTable(con.out), true
+	t.row("scenario", "recorded", "now", "")
+	for _, r := range recorded {
+		if len(c.Scenarios) > 0 && !slices.Contains(c.Scenarios, r.Scenario) {
+			continue
+		}
+		scenario, cfg := bench.Scenarios()[r.Scenario], r.Options
+		if scenario == nil {
+			return usagef("%s: %q is not a scenario", c.File, r.Scenario)
+		}
+		cfg.Log, cfg.Progress = con.logger(), con.progress
+		now, err := scenario(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		for _, d := range bench.Compare(r, now) {
+			t.row(d.Name, fmt.Sprintf("%.2f", d.Recorded), fmt.Sprintf("%.2f", d.Now), d.Verdict())
+			good = good && !d.Slower()
+		}
+	}
+	return found(t.Flush(), good)
 }

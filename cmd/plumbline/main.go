@@ -63,7 +63,7 @@ func commands() []command {
 		{"replay", "Judge the traces of the stream again, or run drift again, and write missing results.", &replayCommand{
 			Verifier: verifier.DefaultRules(), Rules: drift.DefaultRules()}},
 		{"sql", "Query the pipeline's ClickHouse.", &sqlCommand{}},
-		{"bench", "Measure how many traces per second this machine processes, from publishing to queryable.", &benchCommand{}},
+		{"bench", "Measure what this machine carries, each figure beside a floor that was measured in the same run.", &benchCommands{}},
 		{"migrate", "Create or update the tables and views of a database, and with --nats-url the streams of a broker.", &migrateCommand{}},
 		{"nats-config", "Write the users of your own NATS server, with the rights of each agent and each service.", &natsConfigCommand{}},
 		{"version", "Print the version and exit.", &versionCommand{}},

@@ -89,8 +89,8 @@ type owner struct {
 }
 
 var owners = []owner{
-	{nats, list("pipeline/stream", "client/overnats", "broker/...", "examples/nats"), "the broker is reached through pipeline/stream; agents bring a connection to client/overnats, or publish as examples/nats does; broker runs the server and writes its users"},
-	{clickhouse, list("pipeline/database", "pipeline/store", "engine/..."), "the database is reached through pipeline/store and pipeline/database; engine asks whether its child answers"},
+	{nats, list("pipeline/stream", "client/overnats", "broker/...", "examples/nats", "cmd/plumbline/bench/floor"), "the broker is reached through pipeline/stream; agents bring a connection to client/overnats, or publish as examples/nats does; broker runs the server and writes its users; the floor of the benchmark does not use what it is compared with"},
+	{clickhouse, list("pipeline/database", "pipeline/store", "engine/...", "cmd/plumbline/bench/floor"), "the database is reached through pipeline/store and pipeline/database; engine asks whether its child answers; the floor of the benchmark does not use what it is compared with"},
 	{kong, list("pipeline/config", "cmd/plumbline"), "settings are read in one place; the tool has commands of its own"},
 	{"github.com/minio/minio-go/...", list("pipeline/destination/s3"), "object stores are reached through pipeline/destination"},
 }

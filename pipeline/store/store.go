@@ -125,7 +125,6 @@ var (
 	queryDriftStates         = mustQuery("drift_states")
 	queryDriftStatesOf       = mustQuery("drift_states_of")
 	queryFailedWrites        = mustQuery("failed_writes")
-	queryFloor               = mustQuery("floor")
 	queryHeldSessions        = mustQuery("held_sessions")
 	queryJudgedTraces        = mustQuery("judged_traces")
 	queryLedgerEntriesAt     = mustQuery("ledger_entries_at")

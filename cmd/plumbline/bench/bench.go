@@ -2,110 +2,244 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
+	"log/slog"
 	"slices"
-	"text/tabwriter"
 	"time"
 
+	"github.com/plumbline/plumbline/cmd/plumbline/bench/floor"
 	"github.com/plumbline/plumbline/machine"
 )
 
-// Config configures the measurements.
+// Config configures a scenario. Each uses what its command has a flag for.
 type Config struct {
-	Traces  int            // published in each measurement
-	Rounds  int            // measurements of each kind
-	Machine machine.Config // the benchmark sets DataDir, Listen and Stages itself
+	Traces    int `json:"traces"` // published in each round
+	Rounds    int `json:"rounds"`
+	Agents    int `json:"agents"`
+	Instances int `json:"instances"` // processes of verifier, drift and exporter each
+
+	Stages     []string `json:"stages,omitempty"` // of All and Steady; nil: all
+	Publishers int      `json:"publishers,omitempty"`
+	Lines      int      `json:"lines,omitempty"` // in a post
+	Rate       float64  `json:"rate,omitempty"`  // of Steady, traces a second
+
+	WithoutFloor bool   `json:"without_floor,omitempty"`
+	Profile      string `json:"-"` // directory for CPU profiles of the stages; "": none
+
+	Log      *slog.Logger `json:"-"`
+	Progress func(string) `json:"-"`
 }
 
-// Figures are traces per second, medians of the rounds. A ratio is the median of
-// the rounds' ratios to their floor.
-type Figures struct {
-	Traces int     `json:"traces"`
-	Rounds int     `json:"rounds"`
-	Bytes  float64 `json:"bytes_per_trace"`
-
-	Floor    float64 `json:"floor_traces_per_s"`
-	Verifier float64 `json:"verifier_traces_per_s"`
-	All      float64 `json:"all_traces_per_s"`
-	Sealed   float64 `json:"sealed_traces_per_s"`  // all stages, until every bundle is signed and on disk
-	Measured float64 `json:"watched_traces_per_s"` // all stages, until drift detection has applied every trace
-
-	VerifierRatio float64 `json:"verifier_ratio"`
-	AllRatio      float64 `json:"all_ratio"`
-	SealedRatio   float64 `json:"sealed_ratio"`
+// instances returns how many processes of a stage run.
+func (c *Config) instances(name string) int {
+	if name == machine.Ingest {
+		return 1
+	}
+	return c.Instances
 }
 
-// round is one measurement of each kind.
-type round struct{ floor, verifier, all took }
+func (c *Config) runs(stage string) bool { return slices.Contains(c.Stages, stage) }
 
-// Run measures. main must have called child.Dispatch first.
-func Run(ctx context.Context, cfg Config) (*Figures, error) {
-	progress := cfg.Machine.Progress
-	cfg.Machine.Progress = nil // three machines in each round would report too much
-	progress(fmt.Sprintf("making %d traces", cfg.Traces))
-	l := newLoad(cfg.Traces, time.Now())
-	rounds := make([]round, cfg.Rounds)
-	for i := range rounds {
-		r := &rounds[i]
-		for _, m := range []struct {
-			name    string
-			measure func(context.Context, machine.Config, *load) (took, error)
-			into    *took
-		}{{"floor", measureFloor, &r.floor}, {"verifier alone", measureVerifier, &r.verifier}, {"all stages", measureAll, &r.all}} {
-			t, err := m.measure(ctx, cfg.Machine, l)
-			if err != nil {
-				return nil, fmt.Errorf("round %d, %s: %w", i+1, m.name, err)
-			}
-			*m.into = t
-			progress(fmt.Sprintf("round %d of %d, %s: %.0f traces/s", i+1, cfg.Rounds, m.name, l.rate(t.queryable)))
+// Scenario measures, and returns what it found. Its error says what is missing or failed.
+type Scenario func(ctx context.Context, cfg Config) (*Result, error)
+
+// Scenarios returns the scenarios by name.
+func Scenarios() map[string]Scenario {
+	return map[string]Scenario{"drain": Drain, "ingest": Ingest, "all": All, "steady": Steady, "seal": Seal, "drift": Drift}
+}
+
+// measurement measures one round: the scenario, and the floor unless it is left out. n is the number of the round.
+type measurement func(ctx context.Context, cfg *Config, l *load, n int) (run, floor *measured, err error)
+
+// Drain measures how fast the verifier works through a backlog.
+func Drain(ctx context.Context, cfg Config) (*Result, error) {
+	return rounds(ctx, "drain", &cfg, cfg.newLoad(), (&backlog{stage: machine.Verifier, clock: (*site).clockVerifier}).measure)
+}
+
+// Ingest measures how fast ingest alone makes posts durable.
+func Ingest(ctx context.Context, cfg Config) (*Result, error) {
+	cfg.Stages = []string{machine.Ingest}
+	return rounds(ctx, "ingest", &cfg, cfg.newLoad(), measurePosts)
+}
+
+// All measures all stages, from posts over HTTP until the traces are queryable, sealed and watched by drift.
+func All(ctx context.Context, cfg Config) (*Result, error) {
+	return rounds(ctx, "all", &cfg, cfg.newLoad(), measurePosts)
+}
+
+// Steady measures the latencies at a given rate, and whether it is held.
+func Steady(ctx context.Context, cfg Config) (*Result, error) {
+	return rounds(ctx, "steady", &cfg, cfg.newLoad(), measurePosts)
+}
+
+// Seal measures how fast the exporter seals stored sessions.
+func Seal(ctx context.Context, cfg Config) (*Result, error) {
+	return rounds(ctx, "seal", &cfg, cfg.newLoad(), (&backlog{stage: machine.Exporter, clock: (*site).clockExporter, prepare: (*site).judge}).measure)
+}
+
+// Drift measures how fast drift works through a backlog.
+func Drift(ctx context.Context, cfg Config) (*Result, error) {
+	return rounds(ctx, "drift", &cfg, cfg.newLoad(), (&backlog{stage: machine.Drift, clock: (*site).clockDrift, prepare: (*site).judge}).measure)
+}
+
+func (c *Config) newLoad() *load {
+	c.Progress(fmt.Sprintf("making %d traces of %d agents", c.Traces, c.Agents))
+	return newLoad(c.Agents, c.Traces, time.Now())
+}
+
+// rounds measures a scenario several times and combines the results.
+func rounds(ctx context.Context, name string, cfg *Config, l *load, measure measurement) (*Result, error) {
+	if cfg.Stages == nil {
+		cfg.Stages = machine.Stages()
+	}
+	all := make([]*Result, cfg.Rounds)
+	for n := range all {
+		run, beside, err := measure(ctx, cfg, l, n)
+		if err != nil {
+			return nil, fmt.Errorf("%s, round %d: %w", name, n+1, err)
+		}
+		all[n] = run.result(name, beside)
+		cfg.Progress(fmt.Sprintf("%s, round %d of %d: %.0f traces/s, %.2f of the floor, %.1f µs of CPU a trace", name, n+1, len(all), all[n].Rate, all[n].Ratio, all[n].CPUSum))
+	}
+	r := combine(all)
+	r.Options = *cfg
+	return r, nil
+}
+
+// backlog is a scenario in which the traces are in the stream before the clock starts. Both the stage and the
+// floor begin with an empty database and read the same stream.
+type backlog struct {
+	stage   string
+	clock   func(*site, context.Context, *load) (*measured, error)
+	prepare func(*site, context.Context, *load) error // what must be done before the clock; nil: nothing
+}
+
+func (b *backlog) measure(ctx context.Context, cfg *Config, l *load, n int) (run, beside *measured, err error) {
+	s, err := open(ctx, cfg)
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err == nil {
+		err = s.register(ctx, l)
+	}
+	if err == nil {
+		err = s.publish(ctx, l)
+	}
+	steps := []func() error{
+		func() error { run, err = b.measureStage(ctx, s, l); return err },
+		func() error { beside, err = s.measureFloor(ctx, l); return err },
+	}
+	if n%2 > 0 { // whichever is second finds the same stream with warmer caches
+		slices.Reverse(steps)
+	}
+	for _, step := range steps {
+		if err == nil {
+			err = step()
 		}
 	}
-	return l.figures(rounds), nil
+	return run, beside, err
 }
 
-// rate returns traces per second.
-func (l *load) rate(d time.Duration) float64 { return float64(len(l.records)) / d.Seconds() }
-
-func (l *load) figures(rounds []round) *Figures {
-	rate := func(of func(*round) time.Duration) float64 {
-		return median(rounds, func(r *round) float64 { return l.rate(of(r)) })
+// measureStage measures the stage on a database of its own.
+func (b *backlog) measureStage(ctx context.Context, s *site, l *load) (m *measured, err error) {
+	defer func() { err = errors.Join(err, s.stopEngine()) }()
+	if err := s.startEngine(ctx); err != nil {
+		return nil, err
 	}
-	ratio := func(of func(*round) time.Duration) float64 {
-		return median(rounds, func(r *round) float64 { return r.floor.queryable.Seconds() / of(r).Seconds() })
+	if b.prepare != nil {
+		if err := b.prepare(s, ctx, l); err != nil {
+			return nil, err
+		}
 	}
-	floor := func(r *round) time.Duration { return r.floor.queryable }
-	verifier := func(r *round) time.Duration { return r.verifier.queryable }
-	all := func(r *round) time.Duration { return r.all.queryable }
-	sealed := func(r *round) time.Duration { return r.all.sealed }
-	measured := func(r *round) time.Duration { return r.all.measured }
-	return &Figures{
-		Traces: len(l.records), Rounds: len(rounds), Bytes: float64(l.bytes) / float64(len(l.records)),
-		Floor: rate(floor), Verifier: rate(verifier), All: rate(all), Sealed: rate(sealed), Measured: rate(measured),
-		VerifierRatio: ratio(verifier), AllRatio: ratio(all), SealedRatio: ratio(sealed),
+	if err := s.begin(); err != nil {
+		return nil, err
 	}
+	for range s.cfg.instances(b.stage) {
+		if _, err := s.start(ctx, b.stage); err != nil {
+			return nil, err
+		}
+	}
+	return b.clock(s, ctx, l)
 }
 
-// median returns the middle value, or the mean of the two middle values.
-func median(rounds []round, value func(*round) float64) float64 {
-	values := make([]float64, len(rounds))
-	for i := range rounds {
-		values[i] = value(&rounds[i])
+// measureFloor measures the floor on a database of its own; it returns nil if the floor is left out.
+func (s *site) measureFloor(ctx context.Context, l *load) (m *measured, err error) {
+	if s.cfg.WithoutFloor {
+		return nil, nil
 	}
-	slices.Sort(values)
-	n := len(values)
-	return (values[(n-1)/2] + values[n/2]) / 2
+	defer func() { err = errors.Join(err, s.stopEngine()) }()
+	if err := s.startEngine(ctx); err != nil {
+		return nil, err
+	}
+	servers := floor.Servers{NATSURL: s.broker.URL(), ClickHouseDSN: s.engine.AdminDSN()}
+	if err := servers.Prepare(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.begin(); err != nil {
+		return nil, err
+	}
+	if _, err := s.start(ctx, floorName); err != nil {
+		return nil, err
+	}
+	if m, err = s.stop(ctx, l, s.acknowledged(floor.Consumer), closely); err != nil {
+		return nil, err
+	}
+	rows, err := servers.Rows(ctx)
+	return m, errors.Join(err, expect("rows of the floor", rows, len(l.records)))
 }
 
-// WriteText writes the figures for people.
-func (f *Figures) WriteText(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "%d traces of %.0f bytes, publish to queryable, medians of %d rounds\n\n", f.Traces, f.Bytes, f.Rounds)
-	fmt.Fprintf(t, "\ttraces/s\tof the floor\n")
-	fmt.Fprintf(t, "floor: sequence and bytes, no judgement\t%.0f\t1.00\n", f.Floor)
-	fmt.Fprintf(t, "verifier alone\t%.0f\t%.2f\n", f.Verifier, f.VerifierRatio)
-	fmt.Fprintf(t, "all stages, over HTTP\t%.0f\t%.2f\n", f.All, f.AllRatio)
-	fmt.Fprintf(t, "  until every session is sealed\t%.0f\t%.2f\n", f.Sealed, f.SealedRatio)
-	fmt.Fprintf(t, "  until drift is measured for every trace\t%.0f\twaits some seconds for late traces\n", f.Measured)
-	return t.Flush()
+// besideFloor measures the floor on a site of its own, with a part of the load.
+func besideFloor(ctx context.Context, cfg *Config, l *load) (m *measured, err error) {
+	if cfg.WithoutFloor {
+		return nil, nil
+	}
+	s, err := open(ctx, cfg)
+	defer func() { err = errors.Join(err, s.close()) }()
+	part := l.only(floorTraces)
+	if err == nil {
+		err = s.publish(ctx, part)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.measureFloor(ctx, part)
+}
+
+// floorTraces is how many traces of a load that is not a backlog the floor works through.
+const floorTraces = 100_000
+
+// Polling intervals. What is asked from the database is asked less often.
+const (
+	closely   = 10 * time.Millisecond
+	leisurely = 100 * time.Millisecond
+)
+
+// stop stops the clock when done, and reads what the processes used.
+func (s *site) stop(ctx context.Context, l *load, done func(context.Context) (bool, error), every time.Duration) (*measured, error) {
+	if err := s.await(ctx, every, done); err != nil {
+		return nil, err
+	}
+	m := &measured{load: l, took: time.Since(s.began)}
+	return m, s.finish(m)
+}
+
+// finish reads what the processes used, and what they logged.
+func (s *site) finish(m *measured) (err error) {
+	if m.used, err = s.used(); err != nil {
+		return err
+	}
+	m.stored, err = s.stored()
+	m.warnings = s.warnings()
+	return err
+}
+
+// acknowledged is done when a consumer has acknowledged every trace.
+func (s *site) acknowledged(consumer string) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		last, err := s.lastTrace(ctx)
+		if err != nil {
+			return false, err
+		}
+		reached, err := s.reached(ctx, consumer)
+		return reached >= last, err
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -19,82 +20,138 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A measurement ends without an error only if every trace and verdict was counted.
-func TestMeasuresEverything(t *testing.T) {
-	figures, err := Run(t.Context(), Config{Traces: 600, Rounds: 1, Machine: machine.Config{
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Progress: func(m string) { t.Log(m) },
-	}})
+// A measurement ends without an error only if every trace was counted, by the floor and by the stages.
+func TestScenariosMeasureEverything(t *testing.T) {
+	cfg := Config{Traces: 400, Agents: 20, Instances: 1, Rounds: 1, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Progress: func(m string) { t.Log(m) }}
+	drain, err := Drain(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, rate := range map[string]float64{"floor": figures.Floor, "verifier": figures.Verifier, "all": figures.All,
-		"sealed": figures.Sealed, "measured": figures.Measured} {
-		if rate <= 0 {
-			t.Errorf("%s: got %v traces/s, want more than 0", name, rate)
+	cfg.WithoutFloor, cfg.Publishers, cfg.Lines, cfg.Rate = true, 3, 50, 2000
+	cfg.Stages = []string{machine.Ingest, machine.Verifier, machine.Exporter}
+	steady, err := Steady(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		got  *Result
+		used string // the processes whose CPU is known
+	}{
+		"drain":  {drain, "broker engine verifier"},
+		"steady": {steady, "broker engine exporter ingest verifier"},
+	} {
+		r := c.got
+		if r.Scenario != name || r.Traces != 400 || r.Rate <= 0 || r.CPUSum <= 0 || len(r.Warnings) > 0 {
+			t.Errorf("%s: %+v", name, r)
 		}
+		if used := strings.Join(slices.Sorted(maps.Keys(r.CPU)), " "); used != c.used || len(r.RSS) != len(r.CPU) {
+			t.Errorf("%s: CPU of %s, memory of %v, want of %s", name, used, r.RSS, c.used)
+		}
+		var text strings.Builder
+		if err := r.WriteText(&text); err != nil || !strings.Contains(text.String(), name) {
+			t.Errorf("error %v, text:\n%s", err, &text)
+		}
+		checkMembers(t, r)
 	}
-	if figures.Traces != 600 || figures.Sealed > figures.All {
-		t.Errorf("figures are %+v", figures)
+	if drain.FloorRate <= 0 || drain.Ratio != drain.Rate/drain.FloorRate || drain.P50 != nil || !drain.Held {
+		t.Errorf("drain: %+v", drain)
 	}
-	var text strings.Builder
-	if err := figures.WriteText(&text); err != nil || !strings.Contains(text.String(), "verifier alone") {
-		t.Errorf("error %v, text:\n%s", err, &text)
+	if steady.P50 == nil || *steady.P50 > *steady.P99 || steady.Queryable["p50"] <= *steady.P50 || steady.Seconds["sealed"] < steady.Seconds["answered"] ||
+		steady.Seconds["answered"] < 0.19 {
+		t.Errorf("steady: %+v", steady)
 	}
-	checkKeys(t, figures)
 }
 
-func checkKeys(t *testing.T, f *Figures) {
+// checkMembers requires the members that scripts read, in every result.
+func checkMembers(t *testing.T, r *Result) {
 	t.Helper()
-	text, err := json.Marshal(f)
+	text, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var object map[string]float64
+	var object map[string]any
 	if err := json.Unmarshal(text, &object); err != nil {
 		t.Fatal(err)
 	}
-	const want = "all_ratio all_traces_per_s bytes_per_trace floor_traces_per_s rounds sealed_ratio sealed_traces_per_s traces " +
-		"verifier_ratio verifier_traces_per_s watched_traces_per_s"
-	if got := strings.Join(slices.Sorted(maps.Keys(object)), " "); got != want {
-		t.Errorf("members are\n%s, want\n%s", got, want)
+	for _, name := range []string{"scenario", "traces", "rate", "floor_rate", "ratio", "cpu_us", "rss_mib", "p50_ms", "p99_ms", "held"} {
+		if _, there := object[name]; !there {
+			t.Errorf("%s: no member %s in %s", r.Scenario, name, text)
+		}
 	}
 }
 
+// measurementOf returns a measurement of 100 traces that took so many seconds.
+func measurementOf(l *load, seconds float64) *measured {
+	d := time.Duration(seconds * float64(time.Second))
+	return &measured{load: l, took: d, until: map[string]time.Duration{"sealed": 2 * d}, used: map[string]usage{"verifier": {cpu: d, peak: int64(seconds) << 20}}}
+}
+
+// A ratio is of one round, and the median of the rounds' ratios is not that of the rates.
 func TestRatiosAreOfOneRound(t *testing.T) {
-	seconds := func(floor, verifier, all, sealed, measured int) round {
-		d := func(n int) time.Duration { return time.Duration(n) * time.Second }
-		return round{floor: took{queryable: d(floor)}, verifier: took{queryable: d(verifier)},
-			all: took{queryable: d(all), sealed: d(sealed), measured: d(measured)}}
+	l := newLoad(10, 200, time.Unix(1_800_000_000, 0)).only(100)
+	r := combine([]*Result{
+		measurementOf(l, 2).result("drain", measurementOf(l, 1)),
+		measurementOf(l, 12).result("drain", measurementOf(l, 10)),
+		measurementOf(l, 5).result("drain", measurementOf(l, 2)),
+	})
+	near := func(got, want float64) bool { return math.Abs(got-want) < 1e-9 }
+	if !near(r.Rate, 20) || !near(r.FloorRate, 50) || !near(r.Ratio, 0.5) || !near(r.Ratios["sealed"], 0.25) || !near(r.CPU["verifier"], 50_000) || r.RSS["verifier"] != 12 {
+		t.Errorf("combined: %+v", r)
 	}
-	l := newLoad(100, time.Unix(1_800_000_000, 0))
-	n := float64(len(l.records))
-	f := l.figures([]round{seconds(1, 2, 4, 8, 10), seconds(10, 12, 20, 40, 50), seconds(2, 4, 8, 10, 16)})
-	if f.Floor != n/2 || f.VerifierRatio != 0.5 || f.AllRatio != 0.25 || f.SealedRatio != 0.2 || f.Measured != n/16 {
-		t.Errorf("figures are %+v", f)
+}
+
+func TestQuantilesAreMeasuredValues(t *testing.T) {
+	all := make([]time.Duration, 1000)
+	for i := range all {
+		all[len(all)-1-i] = time.Duration(i+1) * time.Millisecond
+	}
+	for q, want := range map[float64]float64{0.5: 500, 0.99: 990, 0.999: 999, 1: 1000} {
+		if got := *quantile(all, q); got != want {
+			t.Errorf("quantile %v is %v ms, want %v", q, got, want)
+		}
+	}
+}
+
+func TestLowerRatiosAreReported(t *testing.T) {
+	recorded, err := ReadRatios([]byte(`{"scenario":"drain","ratio":0.6}` + "\n\n" + `{"scenario":"all","ratio":0.3,"ratios":{"sealed":0.2,"watched":0.1}}` + "\n"))
+	if err != nil || len(recorded) != 2 {
+		t.Fatalf("%d results, %v", len(recorded), err)
+	}
+	if d := Compare(recorded[0], &Result{Ratio: 0.52}); len(d) != 1 || d[0].Slower() {
+		t.Errorf("0.52 instead of 0.6: %+v", d)
+	}
+	if d := Compare(recorded[0], &Result{Ratio: 0.5}); !d[0].Slower() {
+		t.Errorf("0.5 instead of 0.6: %+v", d)
+	}
+	if d := Compare(recorded[1], &Result{Ratio: 0.3, Ratios: figures{"sealed": 0.16}}); len(d) != 2 || d[0].Slower() || !d[1].Slower() {
+		t.Errorf("sealed at 0.16 instead of 0.2: %+v", d)
+	}
+	if _, err := ReadRatios([]byte("{}\nnothing\n")); err == nil {
+		t.Error("a line that is not JSON is accepted")
 	}
 }
 
 func TestLoadKeepsEachAgentsOrder(t *testing.T) {
-	l := newLoad(2000, time.Now())
+	const publishers = 4
+	l := newLoad(50, 2000, time.Now())
 	if len(l.records) != 2000 {
 		t.Errorf("%d records, want those that are stored", len(l.records))
 	}
-	next, of := make([]int, publishers), map[string]int{}
-	parts := l.byAgent(publishers)
-	for _, r := range l.records {
-		for p := range parts {
-			if next[p] < len(parts[p]) && &parts[p][next[p]][0] == &r.Data[0] {
-				if before, seen := of[r.Agent]; seen && before != p {
-					t.Fatalf("agent %s is with two publishers", r.Agent)
-				}
-				of[r.Agent] = p
-				next[p]++
+	of, total := map[string]int{}, 0
+	for p, mine := range l.byAgent(publishers) {
+		if len(mine) == 0 || !slices.IsSorted(mine) {
+			t.Errorf("publisher %d has %d traces, in another order than the load", p, len(mine))
+		}
+		for _, i := range mine {
+			agent := l.records[i].Agent
+			if before, seen := of[agent]; seen && before != p {
+				t.Fatalf("agent %s is with two publishers", agent)
 			}
+			of[agent] = p
 		}
+		total += len(mine)
 	}
-	for p, n := range next {
-		if n != len(parts[p]) || n == 0 {
-			t.Errorf("publisher %d: %d of %d lines in the load's order", p, n, len(parts[p]))
-		}
+	if total != len(l.records) {
+		t.Errorf("%d traces are with publishers, want %d", total, len(l.records))
 	}
 }

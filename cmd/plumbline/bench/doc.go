@@ -1,14 +1,11 @@
-// Package bench measures how many traces per second this machine processes, from
-// publishing to queryable: with the verifier alone, and with all stages. It also
-// measures the floor: the same publishing, consumer, batches, acks and durability, into
-// a table of sequence and raw bytes, without decoding and judging.
+// Package bench measures what this machine carries, in scenarios: how fast the stages work through a
+// backlog, take posts, seal, or keep up with a given rate, and what a trace costs each process.
 //
-// It owns the load, the floor's loop and the clock. Each measurement starts its own
-// machine on an empty data directory. The rounds of the three kinds are interleaved, and a
-// ratio compares measurements of one round, because absolute figures depend on the
-// machine's state.
+// Each scenario is measured beside the floor (package floor) in the same run, and their ratio is the figure
+// to compare: absolute figures depend on the machine's state. The package owns the traces that are published, the
+// clocks and the counts. Broker, database and each stage are processes of their own, so that their CPU, memory and
+// writes are known from /proc. Publishers are this process; what they use is in no figure.
 //
-// Invariants: every measurement publishes the same traces; the clock stops only
-// when the broker reports that the last of them is acknowledged, which is after it is
-// on disk and queryable; then all rows are counted.
+// Invariants: every measurement has an empty data directory. A measurement in which a trace or verdict is missing,
+// or a process ended by itself, is an error and no figure. The clock of a backlog contains no publishing.
 package bench

@@ -8,23 +8,17 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// load is what every measurement publishes: distinct, valid traces. The last trace of
+// load is what a scenario publishes: distinct, valid traces of the simulated fleet, in its order. The last trace of
 // each session ends it.
 type load struct {
-	cards   [][]byte
+	cards   []fleet.Card
 	records []stream.Record
 	bytes   int64
 }
 
-// loadAgents is the number of agents that publish.
-const loadAgents = 200
-
-func newLoad(traces int, now time.Time) *load {
-	f := fleet.New(fleet.Config{Seed: 1, Agents: loadAgents, Traces: traces, Start: now})
-	l := &load{records: make([]stream.Record, 0, traces)}
-	for _, card := range f.Cards() {
-		l.cards = append(l.cards, card.Raw)
-	}
+func newLoad(agents, traces int, now time.Time) *load {
+	f := fleet.New(fleet.Config{Seed: 1, Agents: agents, Traces: traces, Start: now})
+	l := &load{cards: f.Cards(), records: make([]stream.Record, 0, traces)}
 	seen := make(map[schema.Digest]bool, traces)
 	for line := range f.Lines() {
 		trace, err := schema.Admit(line.Agent, line.Raw)
@@ -38,18 +32,28 @@ func newLoad(traces int, now time.Time) *load {
 	return l
 }
 
-// byAgent divides the load among publishers and keeps the order of each agent's traces.
-func (l *load) byAgent(publishers int) [][][]byte {
+// only returns the load without the traces after the first n.
+func (l *load) only(n int) *load {
+	part := &load{cards: l.cards, records: l.records[:min(n, len(l.records))]}
+	for i := range part.records {
+		part.bytes += int64(len(part.records[i].Data))
+	}
+	return part
+}
+
+// byAgent divides the load among publishers: it returns the indexes of the traces of each. All traces of an agent
+// are with one publisher, in their order.
+func (l *load) byAgent(publishers int) [][]int {
 	of, next := map[string]int{}, 0
-	parts := make([][][]byte, publishers)
+	parts := make([][]int, publishers)
 	for i := range l.records {
-		r := &l.records[i]
-		p, known := of[r.Agent]
+		agent := l.records[i].Agent
+		p, known := of[agent]
 		if !known {
 			p, next = next%publishers, next+1
-			of[r.Agent] = p
+			of[agent] = p
 		}
-		parts[p] = append(parts[p], r.Data)
+		parts[p] = append(parts[p], i)
 	}
 	return parts
 }
