@@ -16,6 +16,9 @@ import (
 //go:embed verify.py
 var verifier []byte
 
+// verifierDigest is its SHA-256.
+var verifierDigest = hexSHA256(verifier)
+
 // VerifierScript returns a copy of the embedded verify.py.
 func VerifierScript() []byte { return bytes.Clone(verifier) }
 
@@ -94,7 +97,7 @@ func write(w io.Writer, in *Input, key ed25519.PrivateKey) (*Bundle, error) {
 	a.bytes(manifestFile, manifest)
 	a.bytes(keyFile, publicKeyFile(public))
 	a.bytes(signatureName, signatureFile(key, chain.Hash()))
-	a.bytes(verifierFile, verifier)
+	a.digested(verifierFile, verifier, verifierDigest)
 	if open.PreviousBundleHash != "" {
 		a.bytes(previousFile, []byte(open.PreviousBundleHash))
 	}
@@ -139,7 +142,8 @@ func (in *Input) opening(key ed25519.PrivateKey) (*Opening, error) {
 	if key != nil {
 		open.KeyID = KeyID(key.Public().(ed25519.PublicKey))
 	}
-	for _, m := range append([]Member{{Name: verifierFile, Data: verifier}}, in.Members...) {
+	open.Members = append(open.Members, Listed{Name: verifierFile, Bytes: int64(len(verifier)), SHA256: verifierDigest})
+	for _, m := range in.Members {
 		digest := sha256.New()
 		size, err := m.copyTo(digest)
 		if err != nil {
