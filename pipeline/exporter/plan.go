@@ -25,7 +25,7 @@ import (
 
 const (
 	// Limits of a group, which is held in memory as a whole. A single part may exceed them.
-	groupSessions = 200
+	groupSessions = 500
 	groupTraces   = 10_000
 	groupBytes    = 16 << 20
 
