@@ -50,7 +50,7 @@ func Default() Config {
 		ClickHouse:   config.DefaultClickHouse(),
 		Cards:        config.DefaultCards(),
 		DataDir:      "plumbline-data",
-		Every:        500 * time.Millisecond,
+		Every:        time.Second,
 		Idle:         30 * time.Minute,
 		RotateRows:   10_000,
 		RotateBytes:  32 << 20,

@@ -70,7 +70,7 @@ type exporter struct {
 	// mu guards the state that the groups of a round share, and the sessions of the index.
 	mu     sync.Mutex
 	names  map[string]store.SessionKey // plans' file names and their sessions
-	behind bool                        // something was sealed: more may be due already
+	behind bool                        // a session that was sealed goes on: its next part may be due already
 }
 
 const (
@@ -88,22 +88,26 @@ const (
 	holdFor = time.Minute
 )
 
-// run folds and seals until ctx ends. It finishes the started groups within the drain budget. It
-// reads RECEIPTS without acks: after a crash the fold restarts at the checkpoint.
+// run folds and seals until ctx ends. A round of sealing begins every cfg.Every, so the sessions that
+// become due meanwhile share its queries, inserts and disk syncs. It finishes the started groups within
+// the drain budget. It reads RECEIPTS without acks: after a crash the fold restarts at the checkpoint.
 func (e *exporter) run(ctx context.Context) error {
 	work, stop := e.env.Drain(ctx)
 	defer stop()
+	var next time.Time // when the next round begins
 	for ctx.Err() == nil {
-		wait := e.cfg.Every
-		if e.behind {
-			wait = time.Millisecond
-		}
-		e.behind = false
-		if err := e.foldFor(ctx, wait); err != nil {
+		if err := e.foldFor(ctx, max(time.Until(next), time.Millisecond)); err != nil {
 			return service.UnlessEnded(ctx, err)
 		}
+		if time.Now().Before(next) {
+			continue
+		}
+		next, e.behind = time.Now().Add(e.cfg.Every), false
 		if err := e.sealDue(ctx, work); err != nil {
 			return service.UnlessEnded(work, err)
+		}
+		if e.behind {
+			next = time.Time{}
 		}
 		e.metrics.open.Set(float64(len(e.index.sessions)))
 		e.metrics.holding.Set(float64(e.index.held))
@@ -262,7 +266,6 @@ func (e *exporter) forget(jobs []*job) {
 			continue
 		}
 		if !j.repeated {
-			e.behind = true
 			e.metrics.sealed.WithLabelValues(j.part.Plan.Reason).Inc()
 			e.metrics.traces.Add(float64(len(j.part.Traces)))
 			if j.part.Verdict != nil {
@@ -283,4 +286,5 @@ func (e *exporter) release(s *openSession, cut uint64) {
 	}
 	s.heldUntil, s.held, s.fixed = time.Time{}, "", false
 	e.index.closeEmpty(s)
+	e.behind = e.behind || e.index.sessions[s.key] != nil
 }
