@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -143,37 +144,47 @@ func (s *site) messages() uint64 {
 	return state.Messages
 }
 
-// redeliver makes the broker redeliver what is not acknowledged within a second, to
-// three verifiers, while the engine hangs for longer than that: several verifiers process one
-// trace at the same time, and the order changes.
+// redeliver lets three verifiers take partitions from one another: each is stopped in turn until the
+// others have taken its partitions over, while the engine hangs, and then continues with what it had
+// in hand. The broker also redelivers to drift what is not acknowledged within a second. So several
+// verifiers process one trace at the same time, and the order changes.
 func (s *site) redeliver(random *rand.Rand) {
 	s.t.Helper()
+	verifiers := []*service{s.verifier}
 	for range 2 {
-		s.service("verifier", "PLUMBLINE_BATCH_AGE=50ms").awaitReady()
-	}
-	names := []string{stream.VerifierConsumer}
-	for partition := range subject.Partitions {
-		names = append(names, stream.DriftConsumer(partition))
+		another := s.service("verifier", "PLUMBLINE_BATCH_AGE=50ms", "PLUMBLINE_TAKEOVER_AFTER=1s")
+		another.awaitReady()
+		verifiers = append(verifiers, another)
 	}
 	broker, waits := s.jetStream(), map[string]time.Duration{}
-	for _, name := range names {
+	for partition := range subject.Partitions {
+		name := stream.DriftConsumer(partition)
 		waits[name] = s.setAckWait(broker, name, time.Second)
 	}
-	for range 6 {
+	for i := range 6 {
 		pause(random, 3*time.Second)
+		stopped, before := verifiers[i%len(verifiers)], s.epochs()
+		s.check(syscall.Kill(stopped.cmd.Process.Pid, syscall.SIGSTOP))
 		s.stop("engine", 2*time.Second+time.Duration(random.Int64N(int64(3*time.Second))))
+		pipelinetest.Await(s.t, "partitions taken over", func() bool { return s.epochs() > before })
+		s.check(syscall.Kill(stopped.cmd.Process.Pid, syscall.SIGCONT))
 	}
 	for name, wait := range waits {
 		s.setAckWait(broker, name, wait)
 	}
-	progress, err := s.client.ConsumerProgress(s.t.Context(), stream.Traces, stream.VerifierConsumer)
+}
+
+// epochs counts how often a partition of the verifiers has changed its owner.
+func (s *site) epochs() (n uint64) {
+	s.t.Helper()
+	shares, err := s.client.Shares(s.t.Context(), stream.VerifierConsumer)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Logf("%d deliveries of %d messages to the verifiers", progress.Deliveries, s.messages())
-	if progress.Deliveries <= s.messages() {
-		s.t.Error("nothing was delivered again")
+	for p := range shares.Partitions {
+		n += shares.Partitions[p].Epoch
 	}
+	return n
 }
 
 // setAckWait sets how long a consumer may hold a trace before it is redelivered, and returns the

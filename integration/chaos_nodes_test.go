@@ -66,7 +66,7 @@ func (s *site) killLeaders(random *rand.Rand) {
 // and relies on.
 func roles(random *rand.Rand) []role {
 	return []role{
-		{stream.Traces, ""}, {stream.Receipts, ""}, {stream.Traces, stream.VerifierConsumer},
+		{stream.Traces, ""}, {stream.Receipts, ""},
 		{stream.Traces, stream.DriftConsumer(random.IntN(subject.Partitions))},
 		{"KV_" + stream.Seals, ""}, {"KV_" + stream.Leases, ""}, {"KV_" + stream.Cards, ""}, {stream.Alerts, ""}, {stream.Ledger, ""},
 	}

@@ -198,6 +198,15 @@ type Held struct {
 	Lease  *stream.Lease
 }
 
+// Holder names this process to the others of its stage.
+func Holder(env *Env) (stream.Holder, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return stream.Holder{}, fmt.Errorf("name the holder of the lease: %w", err)
+	}
+	return stream.Holder{Stage: env.Name, Host: host, PID: os.Getpid(), Version: env.Version, Since: time.Now()}, nil
+}
+
 // Hold does the same as Broker for such a stage, and takes its lease. If another process has the
 // lease, the error names that process. A refused stage has stored nothing: its start is appended
 // to the operator's ledger only by Booted. The caller closes the result.
@@ -205,11 +214,10 @@ func Hold(ctx context.Context, cfg *config.Common, env *Env) (*Held, error) {
 	if env.Held != nil {
 		return env.Held, nil
 	}
-	host, err := os.Hostname()
+	holder, err := Holder(env)
 	if err != nil {
-		return nil, fmt.Errorf("name the holder of the lease: %w", err)
+		return nil, err
 	}
-	holder := stream.Holder{Stage: env.Name, Host: host, PID: os.Getpid(), Version: env.Version, Since: time.Now()}
 	held := new(Held)
 	held.Broker, err = connected(ctx, cfg, env, func(client *stream.Client) (err error) {
 		held.Lease, err = client.Acquire(ctx, holder)

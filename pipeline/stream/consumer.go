@@ -230,7 +230,7 @@ type Progress struct {
 
 // Progress asks the server for the progress of the consumer.
 func (r *Consumer) Progress(ctx context.Context) (Progress, error) {
-	return r.client.ConsumerProgress(ctx, r.cfg.Stream, r.cfg.Durable)
+	return r.client.durableProgress(ctx, r.cfg.Stream, r.cfg.Durable)
 }
 
 // Backlog returns the number of messages that the durable consumers have not acknowledged,
@@ -246,8 +246,7 @@ func (c *Client) Backlog(ctx context.Context, stream string, durables ...string)
 	return backlog, nil
 }
 
-// ConsumerProgress returns the progress of a consumer that another process reads.
-func (c *Client) ConsumerProgress(ctx context.Context, stream, name string) (Progress, error) {
+func (c *Client) durableProgress(ctx context.Context, stream, name string) (Progress, error) {
 	ctx, cancel := c.within(ctx, c.cfg.Timeout)
 	defer cancel()
 	consumer, err := c.js.Consumer(ctx, stream, name)

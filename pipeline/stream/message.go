@@ -99,6 +99,11 @@ func (r *Consumer) message(msg *nats.Msg) (Message, error) {
 // ID returns the id under which the message was published, or "".
 func (m *Message) ID() string { return m.Header(jetstream.MsgIDHeader) }
 
+// Unrouted reports whether the message lies in TRACES under a subject that names no partition.
+func (m *Message) Unrouted() bool {
+	return strings.HasPrefix(m.Agent, "\xff") && m.Agent[1:] == m.Subject
+}
+
 // Header returns a header's first value, or "".
 func (m *Message) Header(name string) string { return m.header.Get(name) }
 

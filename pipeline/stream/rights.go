@@ -140,13 +140,15 @@ func (g *grants) ingest() {
 	g.respond = true
 }
 
-// verifier reads five streams and publishes its results.
+// verifier reads the partitions that it owns and four other streams, and publishes its results.
 func (g *grants) verifier() {
 	for _, d := range consumers() {
-		if !isDrift(d) {
+		if d.stream != Traces {
 			g.consumes(d)
 		}
 	}
+	g.reads(Traces)
+	g.holds("verifier")
 	g.may(wire.ReceiptPrefix+"*", wire.DeadLetterPrefix+"verifier")
 	g.may(subject.Alerts(subject.AlertViolation), subject.Alerts(subject.AlertFinding))
 	g.appends(ledger.Boot, ledger.Verify)
@@ -205,7 +207,7 @@ func (g *grants) operator() {
 	g.reads(Traces, Receipts, Alerts, DeadLetters, Ledger)
 	g.gets(Cards)
 	g.watches(Cards, Revocations, Seals)
-	g.getsNewest(Seals, Messages)
+	g.getsNewest(Seals, Messages, Leases)
 	g.may(wire.ReceiptPrefix+"*", wire.DeadLetterPrefix+"verifier")
 	g.may(subject.Alerts(subject.AlertViolation), subject.Alerts(subject.AlertFinding), subject.Alerts(subject.AlertDrift))
 	g.may("$KV." + Leases + ".*") // removes the lease of a process that is gone
@@ -280,7 +282,8 @@ func durablesOf(stream string) []durable {
 	return slices.DeleteFunc(consumers(), func(d durable) bool { return d.stream != stream })
 }
 
-// holds grants holding the lease of a stage, asking its holder, and answering as its holder.
+// holds grants holding the lease of a stage, or a share of its partitions, asking the other holders, and
+// answering as a holder.
 func (g *grants) holds(stage string) {
 	g.getsNewest(Leases)
 	answers := (&Holder{Stage: stage, ID: "*"}).subject()

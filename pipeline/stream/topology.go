@@ -45,7 +45,7 @@ const (
 // The durable consumers. Drift has one for each partition (DriftConsumer). The exporter has none:
 // it reads RECEIPTS from its checkpoint.
 const (
-	VerifierConsumer   = "verifier"    // on TRACES
+	VerifierConsumer   = "verifier"    // on TRACES; read by earlier versions: the first verifier of this one begins where they ended
 	DeadLetterConsumer = "deadletters" // on DEADLETTER
 	CoherenceConsumer  = "coherence"   // on COHERENCE
 	MessageConsumer    = "messages"    // on MessageRecords
@@ -147,7 +147,7 @@ func (c Config) buckets() []jetstream.KeyValueConfig {
 		bucket(Cards, "alignment cards as registered", keptRevisions),
 		bucket(Revocations, "revoked cards", keptRevisions),
 		bucket(Seals, "plans and outcomes of sealing", keptRevisions),
-		bucket(Leases, "who runs a stage that runs once", 1),
+		bucket(Leases, "who runs a stage, and who owns its partitions", 1),
 		bucket(Messages, "signed messages", 1),
 	}
 }

@@ -20,6 +20,8 @@ type Config struct {
 	BatchRows  int           `help:"Maximum number of traces in one insert."`
 	BatchBytes int           `help:"Maximum size of the traces in one insert, in bytes."`
 	BatchAge   time.Duration `help:"How long a trace waits for others before it is inserted."`
+
+	TakeoverAfter time.Duration `help:"How long another verifier may be connected to the broker and not answer until its partitions go to the others. Those of one that was killed go to them sooner."`
 }
 
 // Rules determine a verdict, together with the trace and the registry.
@@ -49,6 +51,8 @@ func Default() Config {
 		BatchRows:  50_000,
 		BatchBytes: 64 << 20,
 		BatchAge:   250 * time.Millisecond,
+
+		TakeoverAfter: 8 * time.Second,
 	}
 }
 
@@ -58,6 +62,7 @@ func (c *Config) Validate() []config.Fault {
 	faults = append(faults, c.Rules.Validate()...)
 	faults.Check(c.BatchRows > 0, "batch_rows", "%d: want at least 1", c.BatchRows)
 	faults.Check(c.BatchBytes > 0, "batch_bytes", "%d: want at least 1", c.BatchBytes)
+	faults.Check(c.TakeoverAfter >= time.Second, "takeover_after", "%s: want at least 1s", c.TakeoverAfter)
 	faults.Check(c.BatchAge > 0, "batch_age", "%s: want more than 0", c.BatchAge)
 	return faults
 }

@@ -143,8 +143,7 @@ func sameVerdicts(t *testing.T, benches []workspace, slice []stream.Message) (ju
 func TestTraceWaitsForACardThatCannotBeFetched(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
-	source := tracesOf(t, rig)
-	v := judging(t, rig, source, &pipelinetest.Fault{})
+	v := judging(t, rig, &pipelinetest.Fault{})
 	registry, bucket := watched(t, rig.Client, 0)
 	bucket.fail = func(get int64) error {
 		if get <= 2 {
@@ -154,8 +153,8 @@ func TestTraceWaitsForACardThatCannotBeFetched(t *testing.T) {
 	}
 	v.workspace.registry, v.late.registry = registry, registry
 	rig.Publish(t, pipelinetest.Trace("tr-1", "a", "ac", "s", "2026-02-01T00:00:00Z", "pay"))
-	stage := pipelinetest.Go(t, v.run)
-	awaitAcked(t, source, 1)
+	stage := pipelinetest.Go(t, sharing(t, rig, v))
+	awaitDone(t, rig, 1)
 	stage.Stop(t)
 	counts, err := rig.Store.Counts(t.Context())
 	if err != nil || counts.Traces != 1 || counts.Verdicts != 1 || counts.CardUnknown != 0 {

@@ -2,12 +2,14 @@ package verifier
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/config"
+	"github.com/plumbline/plumbline/pipeline/ownership"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -38,21 +40,57 @@ func (w *faulty) DeadLetter(ctx context.Context, letter wire.DeadLetter) error {
 	return w.f.Around("dead letter", func() error { return w.Client.DeadLetter(ctx, letter) })
 }
 
-// tracesOf opens the stage's consumer of stream TRACES.
-func tracesOf(t *testing.T, rig *pipelinetest.Rig) *stream.Consumer {
+// faultyRecord is the record of partitions with a fault in the writes that move a position.
+type faultyRecord struct {
+	ownership.Record
+	f     *pipelinetest.Fault
+	floor uint64
+}
+
+func (r *faultyRecord) Update(ctx context.Context, key string, value []byte, last uint64) (revision uint64, err error) {
+	var shares stream.Shares
+	if err := json.Unmarshal(value, &shares); err != nil {
+		return 0, err
+	}
+	write := func() error {
+		revision, err = r.Record.Update(ctx, key, value, last)
+		return err
+	}
+	moves := shares.Floor() > r.floor
+	r.floor = shares.Floor()
+	if !moves {
+		return revision, write()
+	}
+	return revision, r.f.Around("position", write)
+}
+
+// sharing runs the stage as an owner of partitions.
+func sharing(t *testing.T, rig *pipelinetest.Rig, v *verifier) func(context.Context) error {
 	t.Helper()
-	source, err := rig.Client.OpenConsumer(t.Context(), stream.ConsumerConfig{Stream: stream.Traces, Durable: stream.VerifierConsumer})
+	leases, err := rig.Client.Bucket(t.Context(), stream.Leases)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(source.Close)
-	return source
+	presence, err := rig.Client.Announce(t.Context(), stream.Holder{Stage: "verifier"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var record ownership.Record = leases
+	if world, ok := v.outlet.(*faulty); ok {
+		before, err := rig.Client.ConsumerProgress(t.Context(), stream.Traces, stream.VerifierConsumer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		record = &faultyRecord{Record: leases, f: world.f, floor: before.AckFloor}
+	}
+	return func(ctx context.Context) error { return v.judgeShare(ctx, owners(v, rig.Client, record, presence)) }
 }
 
-func awaitAcked(t *testing.T, source *stream.Consumer, through uint64) {
+// awaitDone waits until all traces up to a sequence are done.
+func awaitDone(t *testing.T, rig *pipelinetest.Rig, through uint64) {
 	t.Helper()
-	pipelinetest.Await(t, "every trace acknowledged", func() bool {
-		progress, err := source.Progress(t.Context())
+	pipelinetest.Await(t, "every trace done", func() bool {
+		progress, err := rig.Client.ConsumerProgress(t.Context(), stream.Traces, stream.VerifierConsumer)
 		return err == nil && progress.AckFloor == through
 	})
 }
@@ -69,7 +107,7 @@ func newBench(t *testing.T, registry Registry) workspace {
 }
 
 // judging composes the stage on the rig as Serve does, with the faulty environment.
-func judging(t *testing.T, rig *pipelinetest.Rig, source Source, f *pipelinetest.Fault) *verifier {
+func judging(t *testing.T, rig *pipelinetest.Rig, f *pipelinetest.Fault) *verifier {
 	t.Helper()
 	registry, err := cards.Open(t.Context(), rig.Client, config.DefaultCardCacheBytes)
 	if err != nil {
@@ -79,7 +117,7 @@ func judging(t *testing.T, rig *pipelinetest.Rig, source Source, f *pipelinetest
 	cfg, env := Default(), pipelinetest.Env(t, "verifier")
 	cfg.BatchAge = 50 * time.Millisecond
 	return &verifier{
-		env: env, cfg: &cfg, source: source, rows: world, outlet: world,
+		env: env, cfg: &cfg, rows: world, outlet: world,
 		metrics:   newMetrics(env.Metrics),
 		workspace: newBench(t, registry), newRows: rig.Store.NewTraceBatch,
 		late: &lateCards{env: env, registry: registry, rows: rig.Store, outlet: world, wake: make(chan struct{}, 1),
@@ -92,29 +130,28 @@ func judging(t *testing.T, rig *pipelinetest.Rig, source Source, f *pipelinetest
 func TestJudgingSurvivesEveryStep(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
-	source := tracesOf(t, rig)
 	round := 0
-	for _, step := range []string{"insert", "dead letter", "receipts", "alerts"} {
+	for _, step := range []string{"insert", "dead letter", "receipts", "alerts", "position"} {
 		for _, applied := range []bool{false, true} {
 			round++
 			t.Run(fmt.Sprintf("%s, applied=%v", step, applied), func(t *testing.T) {
-				survive(t, rig, source, round, &pipelinetest.Fault{Step: step, Applied: applied})
+				survive(t, rig, round, &pipelinetest.Fault{Step: step, Applied: applied})
 			})
 		}
 	}
 }
 
 // survive judges the traces of a round under a fault, and checks the results of all rounds so far.
-func survive(t *testing.T, rig *pipelinetest.Rig, source *stream.Consumer, round int, f *pipelinetest.Fault) {
+func survive(t *testing.T, rig *pipelinetest.Rig, round int, f *pipelinetest.Fault) {
 	const each = 20
 	for i := range each {
 		action := []string{"search", "pay"}[i%2] // every second one is forbidden
 		rig.Publish(t, pipelinetest.Trace(fmt.Sprintf("tr-%d-%d", round, i), "a", "ac", "s", "2026-02-01T00:00:00Z", action))
 	}
 	rig.Publish(t, pipelinetest.Record("a", fmt.Appendf(nil, `{"n":%d}`, round)))
-	stage := pipelinetest.Go(t, judging(t, rig, source, f).run)
+	stage := pipelinetest.Go(t, sharing(t, rig, judging(t, rig, f)))
 	n := uint64(round * each)
-	awaitAcked(t, source, n+uint64(round))
+	awaitDone(t, rig, n+uint64(round))
 	stage.Stop(t)
 	if !f.Met() {
 		t.Fatal("the step with the fault was not reached")

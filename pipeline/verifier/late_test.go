@@ -32,8 +32,7 @@ func (w *interrupted) InsertTraces(ctx context.Context, rows *store.TraceBatch) 
 func TestRevocationDuringACommitIsRechecked(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
-	source := tracesOf(t, rig)
-	v := judging(t, rig, source, &pipelinetest.Fault{})
+	v := judging(t, rig, &pipelinetest.Fault{})
 	registry := v.late.registry
 	card, err := registry.Lookup(t.Context(), "ac")
 	if err != nil {
@@ -41,8 +40,8 @@ func TestRevocationDuringACommitIsRechecked(t *testing.T) {
 	}
 	v.rows = &interrupted{Rows: v.rows, meanwhile: func() { revokeNow(t, registry, card) }}
 	rig.Publish(t, pipelinetest.Trace("tr-1", "a", "ac", "s", "2026-02-01T00:00:00Z", "search"))
-	stage := pipelinetest.Go(t, v.run)
-	awaitAcked(t, source, 1)
+	stage := pipelinetest.Go(t, sharing(t, rig, v))
+	awaitDone(t, rig, 1)
 	stage.Stop(t)
 	if _, revoked := v.late.take(); len(revoked) != 1 || revoked[0].CardID != "ac" {
 		t.Errorf("rechecked: %+v", revoked)
@@ -59,12 +58,11 @@ func revokeNow(t *testing.T, registry *cards.Registry, card *cards.Card) {
 // publishing it fails once, and runs first.
 func TestLateAlertsSurviveAFault(t *testing.T) {
 	rig := pipelinetest.New(t)
-	source := tracesOf(t, rig)
 	fault := &pipelinetest.Fault{Step: "alerts"}
-	v := judging(t, rig, source, fault)
+	v := judging(t, rig, fault)
 	rig.Publish(t, pipelinetest.Trace("tr-1", "a", "ac", "s", "2026-02-01T00:00:00Z", "pay")) // forbidden by a card that comes later
-	stage := pipelinetest.Go(t, v.run)
-	awaitAcked(t, source, 1)
+	stage := pipelinetest.Go(t, sharing(t, rig, v))
+	awaitDone(t, rig, 1)
 	stage.Stop(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
 	late := v.late
@@ -91,8 +89,7 @@ func TestLateAlertsSurviveAFault(t *testing.T) {
 // is judged before it is acked.
 func TestCardDuringACommitIsJudgedBeforeTheAck(t *testing.T) {
 	rig := pipelinetest.New(t)
-	source := tracesOf(t, rig)
-	v := judging(t, rig, source, &pipelinetest.Fault{})
+	v := judging(t, rig, &pipelinetest.Fault{})
 	elsewhere := openRegistry(t, rig)
 	another := &lateCards{env: v.env, registry: elsewhere, rows: rig.Store, outlet: rig.Client, workspace: newBench(t, elsewhere)}
 	v.rows = &interrupted{Rows: v.rows, meanwhile: func() {
@@ -105,8 +102,8 @@ func TestCardDuringACommitIsJudgedBeforeTheAck(t *testing.T) {
 		}
 	}}
 	rig.Publish(t, pipelinetest.Trace("tr-1", "a", "ac", "s", "2026-02-01T00:00:00Z", "pay"))
-	stage := pipelinetest.Go(t, v.run)
-	awaitAcked(t, source, 1)
+	stage := pipelinetest.Go(t, sharing(t, rig, v))
+	awaitDone(t, rig, 1)
 	if counts, err := rig.Store.Counts(t.Context()); err != nil || counts.Traces != 1 || counts.CardUnknown != 0 {
 		t.Errorf("acknowledged with %+v, error %v", counts, err)
 	}

@@ -271,14 +271,13 @@ func (careless) PublishReceipts(context.Context, [][]schema.Receipt) error { ret
 func TestReplayWritesReceipts(t *testing.T) {
 	rig := pipelinetest.New(t)
 	rig.Register(t, pipelinetest.Card("ac", "a"))
-	source := tracesOf(t, rig)
 	for i := range 7 {
 		rig.Publish(t, numbered(i))
 	}
-	v := judging(t, rig, source, &pipelinetest.Fault{})
+	v := judging(t, rig, &pipelinetest.Fault{})
 	v.outlet = careless{rig.Client}
-	stage := pipelinetest.Go(t, v.run)
-	awaitAcked(t, source, 7)
+	stage := pipelinetest.Go(t, sharing(t, rig, v))
+	awaitDone(t, rig, 7)
 	stage.Stop(t)
 	if got := receipted(t, rig); got != 0 {
 		t.Fatalf("%d messages are receipted", got)

@@ -9,15 +9,15 @@ import (
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/messages"
+	"github.com/plumbline/plumbline/pipeline/ownership"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/sink"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/tables"
 )
 
-// durables are the stage's consumers: its own and those of the sinks, by stream.
+// durables are the consumers of the sinks, by stream.
 var durables = map[string]string{
-	stream.Traces:         stream.VerifierConsumer,
 	stream.DeadLetters:    stream.DeadLetterConsumer,
 	stream.Coherence:      stream.CoherenceConsumer,
 	stream.MessageRecords: stream.MessageConsumer,
@@ -49,6 +49,8 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.
 	var registry *cards.Registry
 	var bucket stream.State // of cards
 	var auditor *messages.Auditor
+	var leases *stream.Bucket
+	var presence *stream.Presence
 	sources := map[string]*stream.Consumer{}
 	defer func() {
 		for _, source := range sources {
@@ -65,6 +67,9 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.
 		if auditor, err = newAuditor(ctx, broker, policies); err != nil {
 			return err
 		}
+		if leases, err = broker.Bucket(ctx, stream.Leases); err != nil {
+			return err
+		}
 		for name, durable := range durables {
 			if sources[name] != nil { // an earlier attempt opened it
 				continue
@@ -75,7 +80,11 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.
 			}
 			sources[name] = source
 		}
-		return nil
+		holder, err := service.Holder(env)
+		if err == nil {
+			presence, err = broker.Announce(ctx, holder)
+		}
+		return err
 	})
 	if err != nil {
 		return err
@@ -94,13 +103,15 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.
 	}
 	late := &lateCards{env: env, registry: registry, created: bucket.Created, rows: database, outlet: broker, workspace: benches[1], rechecking: benches[2], wake: make(chan struct{}, 1)}
 	v := &verifier{
-		env: env, cfg: cfg, source: sources[stream.Traces], rows: database, outlet: broker,
+		env: env, cfg: cfg, rows: database, outlet: broker,
 		metrics:   newMetrics(env.Metrics),
 		workspace: benches[0], newRows: database.NewTraceBatch, late: late,
 	}
 	results := &sink.Coherence{Env: env, Rows: database, Letters: broker, Cards: registry}
 	decisions := &sink.Messages{Env: env, Rows: database, Ledger: broker, Policies: policies, Cards: registry}
-	backlogs := []service.Consumer{late.backlog()}
+	backlogs := []service.Consumer{late.backlog(), {Name: stream.VerifierConsumer, Backlog: func(ctx context.Context) (uint64, error) {
+		return broker.Backlog(ctx, stream.Traces, stream.VerifierConsumer)
+	}}}
 	for name, durable := range durables {
 		backlogs = append(backlogs, service.Consumer{Name: durable, Backlog: func(ctx context.Context) (uint64, error) {
 			return broker.Backlog(ctx, name, durable)
@@ -121,8 +132,32 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.
 		after(known, func(ctx context.Context) error { return decisions.Run(ctx, sources[stream.MessageRecords]) }),
 		after(known, func(ctx context.Context) error { // a revocation or card that existed at the start is never missed
 			env.Started()
-			return v.run(ctx)
+			return v.judgeShare(ctx, owners(v, broker, leases, presence))
 		}))
+}
+
+// owners returns how the verifiers of a tenant share the partitions.
+func owners(v *verifier, broker *stream.Client, leases ownership.Record, presence ownership.Presence) ownership.Config {
+	return ownership.Config{
+		Stage: stream.VerifierConsumer, Silence: v.cfg.TakeoverAfter, Record: leases, Presence: presence, Broker: broker,
+		Open: func(ctx context.Context, from uint64) (ownership.Source, error) {
+			return broker.OpenConsumer(ctx, stream.ConsumerConfig{Stream: stream.Traces, From: from})
+		},
+		Retry: v.env.Retry, Log: v.env.Log, Metrics: v.env.Metrics,
+	}
+}
+
+// judgeShare joins the verifiers of the tenant, and judges the traces of the partitions that this one
+// owns, until ctx ends.
+func (v *verifier) judgeShare(ctx context.Context, owners ownership.Config) error {
+	member, err := ownership.Join(ctx, owners)
+	if err != nil {
+		return service.UnlessEnded(ctx, err)
+	}
+	return member.Run(ctx, func(ctx context.Context, term *ownership.Term) error {
+		v.source = term
+		return v.run(ctx)
+	})
 }
 
 // after runs an actor when ready is closed.

@@ -13,10 +13,13 @@ import (
 
 const stageName = "verifier"
 
-// Source reads traces (stream.Consumer).
+// Source reads the traces of the partitions that this process owns, in order, and records how far
+// they are done (ownership.Term).
 type Source interface {
 	Fetch(ctx context.Context, into []stream.Message, maxMessages, maxBytes int, wait time.Duration) ([]stream.Message, error)
 	StreamCreated() time.Time
+	Begin(ctx context.Context, through uint64) error
+	Done(ctx context.Context, through uint64) error
 }
 
 // Rows stores traces and verdicts durably (store.Store).
@@ -36,7 +39,7 @@ type Outlet interface {
 type verifier struct {
 	env       *service.Env
 	cfg       *Config
-	source    Source
+	source    Source // of the current term
 	rows      Rows
 	outlet    Outlet
 	metrics   *metrics
@@ -102,7 +105,7 @@ func (v *verifier) collect(ctx, work context.Context, free <-chan *batch, full c
 // is passed on as soon as its commit can begin. It grows while the previous batch is still being
 // committed, so batches are large under load.
 func (v *verifier) fill(ctx, work context.Context, b *batch, full chan<- *batch) (passed bool, err error) {
-	for ctx.Err() == nil && !v.cfg.BatchFull(len(b.messages), b.bytes) {
+	for ctx.Err() == nil && work.Err() == nil && !v.cfg.BatchFull(len(b.messages), b.bytes) {
 		if v.cfg.BatchDue(len(b.messages), b.bytes, b.since, time.Now()) {
 			select {
 			case full <- b:
@@ -111,7 +114,7 @@ func (v *verifier) fill(ctx, work context.Context, b *batch, full chan<- *batch)
 			}
 		}
 		v.inbox = v.inbox[:0]
-		err := v.env.Retry.Do(ctx, "fetch traces", func() (err error) { // after a crash between here and the ack the broker redelivers them
+		err := v.env.Retry.Do(ctx, "fetch traces", func() (err error) { // after a crash between here and the last step of commit they are read again
 			most := min(sliceRows, v.cfg.BatchRows-len(b.messages))
 			v.inbox, err = v.source.Fetch(ctx, v.inbox, most, v.cfg.BatchBytes-b.bytes, sliceWait)
 			if len(v.inbox) > 0 {
@@ -156,24 +159,26 @@ func (v *verifier) judgeAll(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// commit makes a batch durable and then acks it. The order of the steps is the guarantee. Each
-// step is repeated until it succeeds or ctx ends. After a crash all messages of the batch are
-// redelivered, and each step is idempotent.
+// commit makes a batch durable and then records that it is done. The order of the steps is the
+// guarantee. Each step is repeated until it succeeds or ctx ends. After a crash, or when the
+// partition goes to another process, all messages of the batch are read again, and each step is
+// idempotent.
 func (v *verifier) commit(ctx context.Context, b *batch) error {
-	release := stream.Hold(ctx, b.messages, func(err error) {
-		v.env.Log.Warn("cannot extend the ack wait of a batch; its messages may be redelivered", "error", err)
-	})
-	defer release()
+	if len(b.messages) == 0 {
+		return nil
+	}
+	through := b.messages[len(b.messages)-1].Sequence
 	for _, step := range []struct {
 		operation string
 		do        func() error
 	}{
+		{"record that traces are begun", func() error { return v.source.Begin(ctx, through) }},     // after a crash their rows are looked up before they are inserted
 		{"insert traces", func() error { return b.insert(ctx, v.rows) }},                           // after a crash the same rows again: reading collapses them
 		{"publish dead letters", func() error { return b.publishDead(ctx, v.outlet) }},             // after a crash the same letters again, under the same ids
 		{"publish receipts", func() error { return v.outlet.PublishReceipts(ctx, b.receipts[:]) }}, // after a crash the same receipts again: the exporter counts each once
 		{"publish alerts", func() error { return b.publishAlerts(ctx, v.outlet) }},                 // after a crash the same alerts again, under the same ids
 		{"judge traces of late cards", func() error { return v.late.recheck(ctx, b) }},             // after a crash the traces are judged by these cards
-		{"acknowledge traces", func() error { return stream.Acknowledge(ctx, b.messages) }},        // after a crash nothing is redelivered
+		{"record that traces are done", func() error { return v.source.Done(ctx, through) }},       // after a crash nothing is read again
 	} {
 		if err := v.env.Retry.Do(ctx, step.operation, step.do); err != nil {
 			return err

@@ -129,6 +129,10 @@ func (k *Keys) Create(ctx context.Context, key string, value []byte) (revision u
 	return ask(ctx, k.process, "create "+k.bucket.Name, key, func() (uint64, error) { return k.bucket.swap(key, value, 0) })
 }
 
+func (k *Keys) Update(ctx context.Context, key string, value []byte, last uint64) (revision uint64, err error) {
+	return ask(ctx, k.process, "update "+k.bucket.Name, key, func() (uint64, error) { return k.bucket.swap(key, value, last) })
+}
+
 func (k *Keys) Put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
 	return ask(ctx, k.process, "put "+k.bucket.Name, key, func() (uint64, error) { return k.bucket.put(key, value), nil })
 }

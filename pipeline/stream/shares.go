@@ -1,0 +1,85 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/subject"
+)
+
+// Shares is the record of a stage whose processes share the partitions of stream TRACES: key
+// VerifierConsumer of bucket leases. Package ownership keeps it.
+type Shares struct {
+	Created    time.Time                 `json:"stream_created"` // of TRACES: the sequences mean messages of that stream
+	Members    []Holder                  `json:"members"`        // in the order in which they joined
+	Partitions [subject.Partitions]Share `json:"partitions"`
+}
+
+// Share is the part of the record about one partition. Owner and heir are ids of members.
+type Share struct {
+	Owner string `json:"owner"` // may act on the partition; "" if nobody has joined
+	Heir  string `json:"heir"`  // another than the owner if the owner is to hand the partition over
+	Epoch uint64 `json:"epoch"` // since when, as a revision of the bucket: it grows with each change of the owner
+
+	Done  uint64 `json:"done"`  // every message of the partition up to this sequence is done
+	Begun uint64 `json:"begun"` // a message after this one was never begun by any owner
+}
+
+// Floor returns the sequence up to which every partition is done.
+func (s *Shares) Floor() uint64 {
+	floor := s.Partitions[0].Done
+	for p := range s.Partitions {
+		floor = min(floor, s.Partitions[p].Done)
+	}
+	return floor
+}
+
+// Shares returns the record of a stage, or ErrNotFound.
+func (c *Client) Shares(ctx context.Context, stage string) (shares Shares, err error) {
+	bucket, err := c.Bucket(ctx, Leases)
+	if err != nil {
+		return shares, err
+	}
+	value, _, err := bucket.GetNewest(ctx, stage)
+	if err != nil {
+		return shares, err
+	}
+	if err := json.Unmarshal(value, &shares); err != nil {
+		return shares, fmt.Errorf("read key %s of bucket %s: %w", stage, Leases, err)
+	}
+	return shares, nil
+}
+
+// sharedProgress returns the progress of a stage by its record, or ErrNotFound if the stream has
+// none. The record is read first, so its positions lie in the stream.
+func (c *Client) sharedProgress(ctx context.Context, stage string) (Progress, error) {
+	shares, err := c.Shares(ctx, stage)
+	if err != nil {
+		return Progress{}, err
+	}
+	state, err := c.StreamState(ctx, Traces)
+	if err != nil {
+		return Progress{}, err
+	}
+	if !shares.Created.Equal(state.Created) {
+		return Progress{}, fmt.Errorf("key %s of bucket %s is about another stream: %w", stage, Leases, ErrNotFound)
+	}
+	floor := min(shares.Floor(), state.LastSequence)
+	return Progress{AckFloor: floor, Pending: state.Behind(floor), Now: state.Now}, nil
+}
+
+// ConsumerProgress returns the progress of a consumer that another process reads. That of the
+// verifier is in its record; before a verifier has written one, it is that of the durable consumer
+// of earlier versions.
+func (c *Client) ConsumerProgress(ctx context.Context, stream, name string) (Progress, error) {
+	if stream == Traces && name == VerifierConsumer {
+		progress, err := c.sharedProgress(ctx, name)
+		if !errors.Is(err, ErrNotFound) {
+			return progress, err
+		}
+	}
+	return c.durableProgress(ctx, stream, name)
+}
