@@ -38,7 +38,9 @@ var mayPublish = map[string]string{
 	"$KV.leases.drift":  "drift operator up",
 
 	"plumbline.lease.exporter.x":        "exporter up",
-	"$JS.API.STREAM.MSG.GET.KV_leases":  "drift exporter up",
+	"plumbline.lease.verifier.x":        "verifier up",
+	"$KV.leases.verifier":               "verifier operator up",
+	"$JS.API.STREAM.MSG.GET.KV_leases":  "verifier drift exporter operator up",
 	"$JS.API.CONSUMER.CREATE.KV_leases": "",
 
 	"$O.bundles.M.x": "", // no object store is configured
@@ -60,7 +62,7 @@ var mayPublish = map[string]string{
 	"$JS.API.DIRECT.GET.TRACES":           "ingest exporter up",
 	"$JS.API.DIRECT.GET.KV_seals.$KV.s.x": "",
 
-	"$JS.API.CONSUMER.CREATE.TRACES.x":                    "operator up",
+	"$JS.API.CONSUMER.CREATE.TRACES.x":                    "verifier operator up",
 	"$JS.API.CONSUMER.CREATE.TRACES.verifier":             "operator up",
 	"$JS.API.CONSUMER.CREATE.TRACES.verifier.traces.0.>":  "",
 	"$JS.API.CONSUMER.CREATE.TRACES.drift-3.traces.3.>":   "operator up",
@@ -75,12 +77,12 @@ var mayPublish = map[string]string{
 	"$JS.API.CONSUMER.DELETE.KV_messages.messages":        "",
 	"$JS.API.CONSUMER.RESET.TRACES.drift-3":               "drift up",
 	"$JS.API.CONSUMER.RESET.TRACES.verifier":              "",
-	"$JS.API.CONSUMER.MSG.NEXT.TRACES.x":                  "operator up",
-	"$JS.API.CONSUMER.MSG.NEXT.TRACES.verifier":           "verifier up",
+	"$JS.API.CONSUMER.MSG.NEXT.TRACES.x":                  "verifier operator up",
+	"$JS.API.CONSUMER.MSG.NEXT.TRACES.verifier":           "",
 	"$JS.API.CONSUMER.MSG.NEXT.TRACES.drift-3":            "drift up",
 	"$JS.API.CONSUMER.MSG.NEXT.DEADLETTER.deadletters":    "verifier up",
 	"$JS.API.CONSUMER.PAUSE.TRACES.verifier":              "",
-	"$JS.ACK.TRACES.verifier.1.1.1.1.0":                   "verifier up",
+	"$JS.ACK.TRACES.verifier.1.1.1.1.0":                   "",
 	"$JS.ACK.TRACES.drift-3.1.1.1.1.0":                    "drift up",
 	"$JS.ACK.RECEIPTS.x.1.1.1.1.0":                        "",
 
