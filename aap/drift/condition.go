@@ -72,18 +72,28 @@ func (c *condition) recede(t test, o reading, now stretch) {
 	}
 }
 
-// least is the smallest change, as a ratio of odds, that the end of a condition is told from.
-const least = 2
+// least and most bound the change, as a ratio of odds, that the end of a condition is told from. ADR 23 has
+// what other bounds do: 8 as most keeps a condition open long after a great change is over, 64 closes
+// while a part of the change lasts.
+const (
+	least = 2
+	most  = 16
+)
 
-// departed returns the rate that the baseline's is compared with for the end of a condition: that of the
-// change at its height, so that a moderate change that lasts is not taken for the baseline. It is
-// within odds that are 2 and 8 times those of p, or as many times lower.
+// departed returns the rate that the baseline's is compared with for the end of a condition. It is the
+// change at its height as cautiously as it is known (the height was chosen for being high), so a
+// moderate change that lasts is not taken for the baseline; within odds that are least and most times
+// those of p, or as many times lower.
 func (j *joined) departed(p float64, rises bool) float64 {
-	a, b := changed(p, least, rises), changed(p, oddsRatios[0], rises)
 	if j.height.of == 0 { // of the streak nothing is known
-		return b
+		return changed(p, oddsRatios[0], rises)
 	}
-	return min(max(j.height.share().value(), min(a, b)), max(a, b))
+	cautious, high := wilson(j.height.share().value(), float64(j.height.of), 1)
+	if !rises {
+		cautious = high
+	}
+	a, b := changed(p, least, rises), changed(p, most, rises)
+	return min(max(cautious, min(a, b)), max(a, b))
 }
 
 // told returns the test that the condition's events speak of: the first that lasts, or the first.

@@ -10,7 +10,7 @@ const (
 	kappa        = 6.0 // concentration of the sessions' own rates; kappa 0 would count a session as one decision
 	kappaOfTexts = 2.0
 
-	wilson = 0.7 // z of the interval: a compromise between false alarms and changes that are missed
+	caution = 0.7 // z of the interval: a compromise between false alarms and changes that are missed
 
 	leastRate = .01  // no rate is expected to be nearer to 0 or 1, but that which a falling one is compared with
 	rareRate  = .005 // a rate that may be lower cannot fall: an agent that never does it would seem to do it less
@@ -45,18 +45,23 @@ func (b bounds) or(o bounds) bounds {
 // boundsOf returns Wilson's interval about the rate p of n independent decisions. A rate that rises
 // to no more than the floor, or falls by no more from 1, counts as unchanged.
 func boundsOf(p, n, floor float64) bounds {
-	n = max(n, 1)
-	const zz = wilson * wilson
-	middle := (p + zz/(2*n)) / (1 + zz/n)
-	half := wilson * math.Sqrt(float64(p*(1-p))/n+zz/(4*n*n)) / (1 + zz/n)
+	low, high := wilson(p, max(n, 1), caution)
 	b := bounds{
 		mean: rateOf(clipped(p)),
-		high: rateOf(max(floor, clipped(middle+half))),
+		high: rateOf(max(floor, clipped(high))),
 	}
-	if low := min(1-floor, 1-leastRate, middle-half); low >= rareRate {
+	if low := min(1-floor, 1-leastRate, low); low >= rareRate {
 		b.low = rateOf(low)
 	}
 	return b
+}
+
+// wilson returns the least and the greatest rate that the rate p of n decisions leaves open.
+func wilson(p, n, z float64) (low, high float64) {
+	zz := float64(z * z)
+	middle := (p + zz/(2*n)) / (1 + zz/n)
+	half := float64(z*math.Sqrt(float64(p*(1-p))/n+zz/(4*n*n))) / (1 + zz/n)
+	return middle - half, middle + half
 }
 
 // belief is what is assumed of a rate before the baseline: a rate, as if from so many decisions.
