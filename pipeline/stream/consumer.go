@@ -160,8 +160,8 @@ func (r *Consumer) Fetch(ctx context.Context, into []Message, maxMessages, maxBy
 	defer cancel()
 	for bytes := 0; maxMessages > 0 && (maxBytes <= 0 || bytes < maxBytes); maxMessages-- {
 		msg, err := r.pull.take(ctx)
-		if r.broken = r.cfg.Durable == "" && isOneOf(err, nats.ErrNoResponders, jetstream.ErrConsumerDeleted); r.broken {
-			return into, nil // the server no longer knows the reader
+		if r.broken = r.cfg.Durable == "" && isOneOf(err, errLost, nats.ErrNoResponders, jetstream.ErrConsumerDeleted); r.broken {
+			return into, nil // or the server no longer knows the reader
 		}
 		if err != nil {
 			return into, fetchError(ctx, err)

@@ -67,3 +67,18 @@ func ForgetDeliveries(ctx context.Context, c *Client, stream, durable string) er
 	_, err = c.js.CreateConsumer(ctx, stream, consumer.CachedInfo().Config)
 	return err
 }
+
+// DeliveredToReaders returns how many messages the broker has delivered to the readers of a stream.
+func DeliveredToReaders(t testing.TB, c *Client, name string) (messages uint64) {
+	t.Helper()
+	read, err := c.js.Stream(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for consumer := range read.ListConsumers(t.Context()).Info() {
+		if consumer.Config.Durable == "" {
+			messages += consumer.Delivered.Consumer
+		}
+	}
+	return messages
+}

@@ -26,6 +26,9 @@ import (
 // reports its end, when the connection was lost, or when the server was silent for longer than
 // silentRequest although it should send heartbeats. A message that does not fit into a request is
 // requested alone, without a limit, when the queue is empty.
+//
+// What was on its way when a connection was lost never arrives, and a reader acks nothing that the
+// server could miss. So a heartbeat tells a reader how many messages the server has delivered.
 type pull struct {
 	client *Client
 	cfg    *ConsumerConfig
@@ -39,6 +42,7 @@ type pull struct {
 	mu    sync.Mutex
 	queue []*nats.Msg
 	bytes int           // of the queue, as counted by the server
+	count uint64        // messages that were ever queued
 	came  chan struct{} // holds one element after something was queued or has ended
 	// The state of the latest request:
 	number   int
@@ -61,6 +65,9 @@ type pullRequest struct {
 
 // errSilent means that the request was lost.
 var errSilent error = &unavailable{cause: errors.New("the server does not answer a pull request"), after: retrySoon}
+
+// errLost means that the server delivered messages to this reader that never arrived.
+var errLost = errors.New("a delivery was lost")
 
 const (
 	pullExpiry    = 10 * time.Second
@@ -89,6 +96,7 @@ func (p *pull) receive(m *nats.Msg) {
 	switch {
 	case strings.HasPrefix(m.Reply, ackOld): // perhaps of an earlier request: then the next one is sent sooner
 		p.queue = append(p.queue, m)
+		p.count++
 		p.bytes += m.Size()
 		p.room -= m.Size()
 		p.barren = false
@@ -97,7 +105,11 @@ func (p *pull) receive(m *nats.Msg) {
 		}
 	case m.Subject != p.reply():
 		return // an earlier request is over
-	case m.Header.Get("Status") != "100": // 100 is a heartbeat
+	case m.Header.Get("Status") == "100": // a heartbeat
+		if delivered, err := strconv.ParseUint(m.Header.Get("Nats-Last-Consumer"), 10, 64); err == nil && p.cfg.Durable == "" && delivered > p.count {
+			p.open, p.fault = 0, errLost
+		}
+	default:
 		p.open, p.fault = 0, endOf(m.Header)
 		p.tooLarge = p.barren && noRoom(m.Header)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -156,6 +157,33 @@ func TestReaderRestartsUntilItSucceeds(t *testing.T) {
 	}
 	if len(messages) != 10 {
 		t.Errorf("%d messages after %d failures, want 10", len(messages), failed)
+	}
+}
+
+// A reader notices that the last messages were lost with a connection, though no message follows.
+func TestReaderMissesTheLastMessages(t *testing.T) {
+	broker := brokertest.New(t)
+	direct := connect(t, broker)
+	network := startLossy(t, broker)
+	reader := open(t, network.connect(t, stream.Config{}), stream.ConsumerConfig{Stream: stream.Traces})
+	if early, err := reader.Fetch(t.Context(), nil, 1, 0, time.Second); err != nil || len(early) > 0 { // a request waits at the broker
+		t.Fatal(early, err)
+	}
+	network.Freeze()
+	publish(t, direct, 3)
+	pipelinetest.Await(t, "the deliveries", func() bool { return stream.DeliveredToReaders(t, direct, stream.Traces) == 3 })
+	network.Cut()
+	network.Thaw()
+	network.Mend()
+	var messages []stream.Message
+	for end := time.Now().Add(time.Minute); len(messages) < 3 && time.Now().Before(end); {
+		var err error
+		if messages, err = reader.Fetch(t.Context(), messages, 3-len(messages), 0, 20*time.Millisecond); err != nil {
+			t.Log(err) // the connection is lost
+		}
+	}
+	if len(messages) != 3 || messages[0].Sequence != 1 || messages[2].Sequence != 3 {
+		t.Errorf("the reader has %d messages, want 1 to 3", len(messages))
 	}
 }
 
