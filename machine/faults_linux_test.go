@@ -14,7 +14,6 @@ import (
 	"github.com/plumbline/plumbline/pipeline/durable/durabletest"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/stream"
-	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
 // shownWithin is how soon readiness reports a fault here. The documented limit is ten seconds;
@@ -112,9 +111,23 @@ func driftPause(t *testing.T, at machine.Endpoints) (pause, resume func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	traces, err := js.Stream(t.Context(), stream.Traces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var readers []string
+	consumers := traces.ListConsumers(t.Context())
+	for info := range consumers.Info() {
+		if info.Config.AckPolicy == jetstream.AckNonePolicy {
+			readers = append(readers, info.Name)
+		}
+	}
+	if err := consumers.Err(); err != nil || len(readers) == 0 {
+		t.Fatalf("%d readers of the traces, error %v", len(readers), err)
+	}
 	each := func(change func(consumer string) (*jetstream.ConsumerPauseResponse, error)) {
-		for p := range subject.Partitions {
-			if _, err := change(stream.DriftConsumer(p)); err != nil {
+		for _, reader := range readers {
+			if _, err := change(reader); err != nil {
 				t.Fatal(err)
 			}
 		}

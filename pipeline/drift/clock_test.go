@@ -13,29 +13,22 @@ import (
 
 // parcels is a finite source: each fetch returns the next slice.
 type parcels struct {
-	next      [][]stream.Message
-	delivered uint64
+	next  [][]stream.Message
+	alone bool // one server dates the messages
 }
 
 func (s *parcels) Fetch(_ context.Context, into []stream.Message, _, _ int, _ time.Duration) ([]stream.Message, error) {
-	if len(s.next) == 0 {
-		return into, nil
+	if len(s.next) > 0 {
+		into, s.next = append(into, s.next[0]...), s.next[1:]
 	}
-	for _, m := range s.next[0] {
-		s.delivered++
-		m.Delivery = s.delivered
-		into = append(into, m)
-	}
-	s.next = s.next[1:]
 	return into, nil
 }
 
-func (s *parcels) Progress(context.Context) (stream.Progress, error) {
-	return stream.Progress{Deliveries: s.delivered}, nil
+func (s *parcels) AtEnd(context.Context) (bool, time.Time, error) {
+	return len(s.next) == 0, time.Time{}, nil
 }
-
-func (s *parcels) StreamCreated() time.Time { return noon }
-func (s *parcels) Close()                   {}
+func (s *parcels) OneServerDates() bool { return s.alone }
+func (s *parcels) Close()               {}
 
 // noStates has no state of any series.
 type noStates struct{ Rows }
@@ -44,44 +37,72 @@ func (noStates) DriftStates(context.Context, time.Time, int, []store.SeriesKey) 
 	return nil, nil
 }
 
-// A quiet partition's traces become due once it was quiet for as long as they may wait, whatever
+// reads returns a reading of a stage without broker and database, whose wall clock is wrong.
+func reads(t *testing.T, source Source, slack, jump time.Duration) *reading {
+	cfg := Default()
+	env := pipelinetest.Env(t, "drift")
+	s := &stage{
+		cfg: &cfg, env: env, registry: noCards{}, pins: Pins{}, rows: noStates{}, metrics: newMetrics(env.Metrics),
+		now: func() time.Time { return time.Now().Round(0).Add(jump) },
+	}
+	return &reading{stage: s.build(), source: source, quiet: time.Now(), slack: slack}
+}
+
+// A quiet stream's traces become due once it was quiet for as long as they may wait, whatever
 // this machine's wall clock says: not earlier, or a trace that arrives within the lateness would
 // be late, and not a day later.
 func TestWallClockJumps(t *testing.T) {
 	for _, jump := range []time.Duration{24 * time.Hour, -24 * time.Hour, -3 * time.Second} {
 		t.Run(jump.String(), func(t *testing.T) {
-			cfg := Default()
-			env := pipelinetest.Env(t, "drift")
-			s := &stage{
-				cfg: &cfg, env: env, registry: noCards{}, pins: Pins{}, rows: noStates{}, metrics: newMetrics(env.Metrics),
-				now: func() time.Time { return time.Now().Round(0).Add(jump) },
-			}
-			p := newPartition(s, 0)
-			p.quiet = time.Now()
 			arrival := time.Now().Round(0)
 			trace := func(n int, at time.Time) stream.Message {
 				return message(uint64(n), "a", arrival, usual(fmt.Sprintf("tr-%d", n), "a", at))
 			}
 			source := &parcels{next: [][]stream.Message{{trace(1, arrival)}, nil, {trace(2, arrival.Add(-time.Second))}, nil}}
+			r := reads(t, source, clockSlack, jump)
 			for range 4 {
-				if err := p.next(t.Context(), source); err != nil {
+				if err := r.next(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if n := p.fold.queue.waiting; n != 2 {
+			if n := r.partitions[0].fold.queue.waiting; n != 2 {
 				t.Errorf("%d traces wait, want both", n)
 			}
-			p.quiet = p.quiet.Add(-cfg.Lateness - idleSlack)
-			if err := p.next(t.Context(), source); err != nil {
+			r.quiet = r.quiet.Add(-r.cfg.Lateness - clockSlack)
+			if err := r.next(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			var y batch
-			if err := p.take(&y); err != nil {
+			y, err := r.take(true)
+			if err != nil {
 				t.Fatal(err)
 			}
 			if len(y.points) != 2 || y.points[0].TraceID != "tr-2" || y.points[0].Status != "baseline" || y.points[1].Status != "baseline" {
 				t.Errorf("points %+v", y.points)
 			}
 		})
+	}
+}
+
+// A quiet partition's traces become due when the broker dates a message of any partition later by the
+// lateness, and that message does not make traces of this partition late that were dated before.
+func TestTracesOfAnotherPartitionTellTheTime(t *testing.T) {
+	other := message(2, "b", noon.Add(Default().Lateness), usual("tr-2", "b", noon))
+	other.Partition = 1
+	source := &parcels{next: [][]stream.Message{
+		{message(1, "a", noon, usual("tr-1", "a", noon))}, {other},
+		{message(3, "a", other.Received, usual("tr-3", "a", noon.Add(time.Millisecond)))},
+	}}
+	r := reads(t, source, clusterSlack, 0)
+	for range 3 {
+		if err := r.next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	y, err := r.take(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(y.points) != 1 || y.points[0].TraceID != "tr-1" || r.partitions[0].fold.queue.waiting != 1 || y.moves[0].to != 2 {
+		t.Errorf("points %+v, %d traces wait, positions %+v", y.points, r.partitions[0].fold.queue.waiting, y.moves)
 	}
 }

@@ -14,8 +14,9 @@ type Config struct {
 	Cards         config.Cards      `embed:"" prefix:"card-"`
 	Rules         `embed:""`
 
-	BatchRows int           `help:"Maximum number of points of a partition in one insert."`
-	BatchAge  time.Duration `help:"How often points, alerts and states are stored."`
+	BatchRows     int           `help:"Maximum number of points of a partition in one insert."`
+	BatchAge      time.Duration `help:"How often points and alerts are stored."`
+	CheckpointAge time.Duration `help:"How often states and positions are stored while traces come; at once where none waits. After a crash the traces since then are measured again."`
 
 	ResidentBytes int64 `help:"Memory for the series (an agent under a card), at least; garbage comes to it. Those without a trace for the longest time leave it, and are read from ClickHouse again when they get one."`
 }
@@ -51,8 +52,7 @@ func DefaultComparison() Comparison {
 	return Comparison{Sessions: p.Sessions, LeastTraces: p.LeastTraces, MostTraces: p.MostTraces, FalseAlarms: p.FalseAlarms}
 }
 
-// mostWaiting limits the traces that wait. It leaves room, within the number of messages that the
-// broker delivers without an ack, for traces that are applied and not yet stored.
+// mostWaiting limits the traces of a partition that wait, and with them memory.
 const mostWaiting = 50_000
 
 // LeastResidentBytes is the least value of resident_bytes.
@@ -67,7 +67,9 @@ func Default() Config {
 		Cards:      config.DefaultCards(),
 		Rules:      DefaultRules(),
 		BatchRows:  10_000,
-		BatchAge:   250 * time.Millisecond,
+		BatchAge:   500 * time.Millisecond,
+
+		CheckpointAge: 5 * time.Second,
 
 		ResidentBytes: 768 << 20,
 	}
@@ -95,6 +97,7 @@ func (c *Config) Validate() []config.Fault {
 	faults = append(faults, c.Rules.Validate()...)
 	faults.Check(c.BatchRows > 0 && c.BatchRows <= mostWaiting, "batch_rows", "%d: want 1 to %d", c.BatchRows, mostWaiting)
 	faults.Check(c.BatchAge > 0, "batch_age", "%s: want more than 0", c.BatchAge)
+	faults.Check(c.CheckpointAge > 0, "checkpoint_age", "%s: want more than 0", c.CheckpointAge)
 	faults.Check(c.ResidentBytes >= LeastResidentBytes, "resident_bytes", "%d: want at least %d", c.ResidentBytes, LeastResidentBytes)
 	return faults
 }

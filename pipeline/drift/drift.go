@@ -2,11 +2,8 @@ package drift
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,26 +12,35 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/walk"
 	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
-// Source reads the traces of a partition (stream.Consumer).
+// Source reads stream TRACES, all partitions, and loses and repeats no message (stream.Consumer).
 type Source interface {
 	Fetch(ctx context.Context, into []stream.Message, maxMessages, maxBytes int, wait time.Duration) ([]stream.Message, error)
-	Progress(ctx context.Context) (stream.Progress, error)
-	StreamCreated() time.Time
+	AtEnd(ctx context.Context) (end bool, now time.Time, err error)
+	OneServerDates() bool
 	Close()
 }
 
-// Messages are fetched in slices, and prefetched within bounds that sixteen partitions can afford
-// together.
+// Messages are fetched in slices. What is fetched ahead stays far below the bytes for which a NATS
+// server closes a connection (max_pending, 64 MiB).
 const (
 	sliceMessages = 1000
-	sliceWait     = 250 * time.Millisecond
+	sliceWait     = 100 * time.Millisecond
+	leastWait     = 10 * time.Millisecond
 
-	prefetchMessages = 2000
-	prefetchBytes    = 4 << 20
+	prefetchMessages = 8000
+	prefetchBytes    = 16 << 20
 )
+
+// Positions keeps in the broker how far each partition is stored: it is the ack floor of a consumer
+// from which nobody fetches (stream.Client).
+type Positions interface {
+	walk.Broker
+	MoveConsumer(ctx context.Context, stream, name string, sequence uint64) error
+}
 
 // Rows stores baselines, points, alerts and states durably (store.Store).
 type Rows interface {
@@ -52,32 +58,54 @@ type Outlet interface {
 	PublishAlerts(ctx context.Context, alerts []wire.Alert) error
 }
 
-// stage is the running stage: a worker for each partition (follow) and one committer for all of
-// them (commitAll), so ClickHouse gets few inserts.
+// stage is the running stage: one goroutine folds the stream (follow), another stores what comes of it
+// (commitAll). ADR 27 says why one reader serves all partitions, and why nothing is acked.
 type stage struct {
-	cfg         *Config
-	env         *service.Env
-	open        func(ctx context.Context, partition int) (Source, error)
-	rows        Rows
-	outlet      Outlet
-	acknowledge func(ctx context.Context, messages []stream.Message) error // stream.Acknowledge
-	confirm     func(ctx context.Context) error                            // returns an error once another process has the lease (stream.Lease)
-	registry    Registry
-	pins        Pins
-	metrics     *metrics
-	now         func() time.Time
+	cfg       *Config
+	env       *service.Env
+	open      func(ctx context.Context, from uint64) (Source, error)
+	positions Positions
+	rows      Rows
+	outlet    Outlet
+	confirm   func(ctx context.Context) error // returns an error once another process has the lease (stream.Lease)
+	registry  Registry
+	pins      Pins
+	reducer   *reducer
+	metrics   *metrics
+	now       func() time.Time
 
 	partitions [subject.Partitions]*partition
 	full       chan struct{}             // receives a value when a partition has no more room
+	taken      chan struct{}             // receives a value when room was made
 	committing atomic.Pointer[time.Time] // when the oldest message of the current commit was received; nil without one
+}
+
+// partition is what is folded of one partition. The follower folds, the committer takes the output.
+type partition struct {
+	number  int
+	entries []*entry // of the current slice
+
+	mu     sync.Mutex
+	fold   *fold
+	read   uint64 // every message of the partition up to this sequence was folded
+	stored uint64 // the same, and its results and states are stored: the position in the broker
+}
+
+// build sets the parts that are made of the others.
+func (s *stage) build() *stage {
+	s.reducer, s.full, s.taken = newReducer(s.registry), make(chan struct{}, 1), make(chan struct{}, 1)
+	for i := range s.partitions {
+		s.partitions[i] = &partition{number: i, fold: s.newFold(i, time.Time{})}
+	}
+	return s
 }
 
 func (s *stage) newFold(partition int, created time.Time) *fold {
 	return newFold(partition, created, &s.cfg.Rules, s.pins, s.registry.RetainUntil)
 }
 
-// run folds until ctx ends. Then, within the drain budget, it stores and acks what was applied.
-// Traces that still wait are not acked and are redelivered.
+// run folds until ctx ends. Then, within the drain budget, it stores what was applied. Traces that
+// still wait are read again by the next process.
 func (s *stage) run(ctx context.Context) error {
 	work, stop := s.env.Drain(ctx)
 	defer stop()
@@ -85,122 +113,140 @@ func (s *stage) run(ctx context.Context) error {
 	return service.Group(work,
 		func(work context.Context) error {
 			defer close(ended)
-			return s.follow(ctx, work)
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(work, cancel)()
+			err := s.env.Retry.Keep(ctx, "follow the traces", func() error { return s.follow(ctx) })
+			return service.UnlessEnded(ctx, err)
 		},
 		func(work context.Context) error { return s.commitAll(work, ended) })
 }
 
-// follow runs the workers until ctx or work ends.
-func (s *stage) follow(ctx, work context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(work, cancel)()
-	workers := make([]func(context.Context) error, len(s.partitions))
-	for i, p := range s.partitions {
-		workers[i] = func(ctx context.Context) error {
-			err := s.env.Retry.Keep(ctx, "follow a partition", func() error { return p.follow(ctx) })
-			return service.UnlessEnded(ctx, err)
-		}
-	}
-	return service.Group(ctx, workers...)
-}
-
-// partition is the worker of one partition. One goroutine folds (follow); the committer takes the
-// output.
-type partition struct {
-	number  int
-	stage   *stage
-	reducer *reducer
-
-	inbox    []stream.Message
-	entries  []*entry
-	delivery uint64    // delivery number of the newest message
-	quiet    time.Time // when the last message arrived
-	caughtUp bool      // everything that the stream held when the worker began has arrived
-
-	mu    sync.Mutex
-	fold  *fold
-	taken chan struct{} // receives a value when room was made
-}
-
-func newPartition(s *stage, number int) *partition {
-	return &partition{
-		number:  number,
-		stage:   s,
-		reducer: newReducer(s.registry),
-		fold:    s.newFold(number, time.Time{}),
-		taken:   make(chan struct{}, 1),
-	}
-}
-
-// follow folds the partition from the first message that is not acked, until ctx ends or a step
-// fails. It is safe to retry: no message is acked unless a durable state lists it.
-func (p *partition) follow(ctx context.Context) error {
-	if err := p.stage.confirm(ctx); err != nil { // opening rewinds the consumer
+// follow folds the stream from the first message that is not stored, until ctx ends or a step
+// fails. It is safe to retry: no position moves beyond a message unless a durable state lists it.
+func (s *stage) follow(ctx context.Context) error {
+	from, err := s.begin(ctx)
+	if err != nil {
 		return service.UnlessEnded(ctx, err)
 	}
-	source, err := p.stage.open(ctx, p.number)
+	source, err := s.open(ctx, from)
 	if err != nil {
 		return service.UnlessEnded(ctx, err)
 	}
 	defer source.Close()
-	p.begin(source.StreamCreated())
+	r := &reading{stage: s, source: source, quiet: time.Now(), slack: clockSlack}
+	if !source.OneServerDates() {
+		r.slack = clusterSlack
+	}
 	for ctx.Err() == nil {
-		if err := p.next(ctx, source); err != nil {
+		if err := r.next(ctx); err != nil {
 			return service.UnlessEnded(ctx, err)
 		}
 	}
 	return nil
 }
 
-// begin starts a fold without any series. The messages that the previous fold had not acked are
-// redelivered.
-func (p *partition) begin(created time.Time) {
-	fresh := p.stage.newFold(p.number, created)
-	p.mu.Lock()
-	p.fold = fresh
-	p.mu.Unlock()
-	p.delivery, p.quiet, p.caughtUp = 0, time.Now(), false
+// begin starts a fold of each partition, without any series, after the stored position. It returns
+// the first sequence to read. The state of the stream is read first: what it held then of a
+// partition that is stored to its end is stored.
+func (s *stage) begin(ctx context.Context) (from uint64, err error) {
+	traces, err := s.positions.StreamState(ctx, stream.Traces)
+	if err != nil {
+		return 0, err
+	}
+	from = traces.LastSequence + 1
+	for _, p := range s.partitions {
+		progress, err := s.positions.ConsumerProgress(ctx, stream.Traces, stream.DriftConsumer(p.number))
+		if err != nil {
+			return 0, err
+		}
+		fresh, stored := s.newFold(p.number, traces.Created), progress.AckFloor
+		if progress.Pending == 0 && progress.Unacked == 0 {
+			stored = max(stored, traces.LastSequence)
+		}
+		p.mu.Lock()
+		p.fold, p.read, p.stored = fresh, stored, stored
+		p.mu.Unlock()
+		from = min(from, stored+1)
+	}
+	return from, nil
 }
 
-func (p *partition) next(ctx context.Context, source Source) (err error) {
-	clear(p.inbox)
-	p.inbox, err = source.Fetch(ctx, p.inbox[:0], sliceMessages, prefetchBytes, sliceWait)
+// reading is one pass of follow.
+type reading struct {
+	*stage
+	source Source
+	slack  time.Duration
+
+	inbox    []stream.Message
+	newest   time.Time // broker time of the newest message
+	quiet    time.Time // when it arrived here
+	caughtUp bool      // everything that the stream held when the pass began has arrived
+}
+
+// next folds the next slice.
+func (r *reading) next(ctx context.Context) (err error) {
+	clear(r.inbox)
+	r.inbox, err = r.source.Fetch(ctx, r.inbox[:0], sliceMessages, prefetchBytes, r.patience())
 	if err != nil {
 		return err
 	}
-	p.entries = p.entries[:0]
-	know := func() error { return p.stage.registry.KnowAll(ctx, agentsOf(p.inbox)) }
-	if err := p.stage.env.Retry.Do(ctx, "look up the cards of agents", know); err != nil {
+	if len(r.inbox) == 0 {
+		err = r.idle(ctx)
+	} else {
+		err = r.slice(ctx)
+	}
+	if err == nil {
+		r.awaitRoom(ctx)
+	}
+	return err
+}
+
+// slice folds what was fetched. Every partition learns from it how far the broker's time has come: what
+// of it comes later is dated later.
+func (r *reading) slice(ctx context.Context) error {
+	if err := r.reduce(ctx); err != nil {
 		return err
 	}
-	for _, m := range p.inbox { // without the lock: it may have to request a card
-		if m.Delivery != p.delivery+1 {
-			return fmt.Errorf("partition %d: delivery %d follows %d: %w", p.number, m.Delivery, p.delivery, errGap)
+	if err := r.recall(ctx); err != nil {
+		return err
+	}
+	last := &r.inbox[len(r.inbox)-1]
+	for _, p := range r.partitions {
+		p.mu.Lock()
+		for _, e := range p.entries {
+			p.fold.receive(e)
 		}
-		p.delivery = m.Delivery
-		e, err := p.reducer.reduce(ctx, m)
+		p.fold.pass(last.Received)
+		p.fold.evict(int(r.cfg.ResidentBytes / subject.Partitions))
+		p.read = max(p.read, last.Sequence)
+		p.mu.Unlock()
+		clear(p.entries)
+		p.entries = p.entries[:0]
+	}
+	r.newest, r.quiet = last.Received, time.Now()
+	return nil
+}
+
+// reduce distributes the entries of the messages that are not stored, without a lock: it may have to
+// request a card.
+func (r *reading) reduce(ctx context.Context) error {
+	know := func() error { return r.registry.KnowAll(ctx, agentsOf(r.inbox)) }
+	if err := r.env.Retry.Do(ctx, "look up the cards of agents", know); err != nil {
+		return err
+	}
+	for i := range r.inbox {
+		m := &r.inbox[i]
+		p := r.partitions[m.Partition]
+		if m.Sequence <= p.read { // only this goroutine writes it
+			continue
+		}
+		e, err := r.reducer.reduce(ctx, *m)
 		if err != nil {
 			return err
 		}
 		p.entries = append(p.entries, e)
 	}
-	if err := p.recall(ctx); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	for _, e := range p.entries {
-		p.fold.receive(e)
-	}
-	p.fold.evict(int(p.stage.cfg.ResidentBytes / subject.Partitions))
-	p.mu.Unlock()
-	clear(p.entries)
-	if len(p.inbox) > 0 {
-		p.quiet = time.Now()
-	} else if err := p.idle(ctx, source); err != nil {
-		return err
-	}
-	p.awaitRoom(ctx)
 	return nil
 }
 
@@ -215,40 +261,42 @@ func agentsOf(inbox []stream.Message) iter.Seq[string] {
 }
 
 // recall reads the states of the entries' series that are not in memory, and resumes them. They
-// are read after the consumer was rewound, so they list all messages that it does not redeliver.
-// Only this goroutine adds series and evicts them.
-func (p *partition) recall(ctx context.Context) error {
-	p.mu.Lock()
-	keys, agents := p.fold.unknown(p.entries)
-	created := p.fold.created
-	p.mu.Unlock()
-	for _, read := range []struct {
-		wanted int
-		rows   func() ([]store.DriftState, error)
-	}{
-		{len(keys), func() ([]store.DriftState, error) { return p.stage.rows.DriftStates(ctx, created, p.number, keys) }},
-		{len(agents), func() ([]store.DriftState, error) { return p.stage.rows.DriftStatesOf(ctx, created, p.number, agents) }},
-	} {
-		if read.wanted == 0 {
-			continue
+// are read after the positions, so they list all messages before these. Only this goroutine adds
+// series and evicts them.
+func (r *reading) recall(ctx context.Context) error {
+	var reads []func(context.Context) error
+	for _, p := range r.partitions {
+		p.mu.Lock()
+		keys, agents := p.fold.unknown(p.entries)
+		created := p.fold.created
+		p.mu.Unlock()
+		if len(keys) > 0 {
+			reads = append(reads, func(ctx context.Context) error {
+				return r.resume(ctx, p, func() ([]store.DriftState, error) { return r.rows.DriftStates(ctx, created, p.number, keys) })
+			})
 		}
-		var rows []store.DriftState
-		err := p.stage.env.Retry.Do(ctx, "read drift states", func() (err error) {
-			rows, err = read.rows()
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		p.stage.metrics.recalled.Add(float64(len(rows)))
-		if err := p.resume(rows); err != nil {
-			return err
+		if len(agents) > 0 {
+			reads = append(reads, func(ctx context.Context) error {
+				return r.resume(ctx, p, func() ([]store.DriftState, error) { return r.rows.DriftStatesOf(ctx, created, p.number, agents) })
+			})
 		}
 	}
-	return nil
+	if len(reads) == 0 {
+		return nil
+	}
+	return service.Group(ctx, reads...)
 }
 
-func (p *partition) resume(rows []store.DriftState) error {
+func (r *reading) resume(ctx context.Context, p *partition, read func() ([]store.DriftState, error)) error {
+	var rows []store.DriftState
+	err := r.env.Retry.Do(ctx, "read drift states", func() (err error) {
+		rows, err = read()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r.metrics.recalled.Add(float64(len(rows)))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.fold.resume(rows); err != nil {
@@ -257,174 +305,91 @@ func (p *partition) resume(rows []store.DriftState) error {
 	return nil
 }
 
-// errGap says that messages are missing between two deliveries. They would come later, out of
-// order, so the partition is read again.
-var errGap = errors.New("deliveries are missing: they got lost on the way, another process reads the partition too, " +
-	"or the broker cannot rewind a consumer (nats-server 2.14 or newer can)")
+// While nothing arrives, this process measures how long the stream has been quiet. It does not read
+// the wall clock, which may be set. A message that comes later is dated at least as much later, less
+// the slack: the difference of two servers' clocks where each, as the leader, dates messages, and
+// otherwise what the clock of one server may be corrected by meanwhile. So a replay gives the same
+// order.
+const (
+	clockSlack   = 100 * time.Millisecond
+	clusterSlack = 5 * time.Second
+)
 
-// idleSlack is the largest difference between the clocks of two servers of a cluster at which an
-// idle partition still gives the same order as a replay. Each server, as the leader, dates the
-// messages that it receives.
-const idleSlack = 5 * time.Second
+// passed returns the broker's time, at least.
+func (r *reading) passed() time.Time { return r.newest.Add(time.Since(r.quiet) - r.slack) }
 
-// idle makes traces due for which no newer message arrives. It measures how long the partition
-// has been quiet, and does not read the wall clock, which may be set. It first checks that
-// everything that the stream held at the measurement has arrived.
-func (p *partition) idle(ctx context.Context, source Source) error {
-	quiet := time.Since(p.quiet) - idleSlack
-	p.mu.Lock()
-	due, newest := p.fold.dueAfter(quiet), p.fold.newest()
-	p.mu.Unlock()
-	if !due && (p.caughtUp || newest.IsZero()) {
+// due returns when the first waiting trace becomes due; false if none waits.
+func (r *reading) due() (first time.Time, waits bool) {
+	for _, p := range r.partitions {
+		p.mu.Lock()
+		at, waiting := p.fold.due()
+		p.mu.Unlock()
+		if waiting && (!waits || at.Before(first)) {
+			first, waits = at, true
+		}
+	}
+	return first, waits
+}
+
+// patience returns how long to wait for messages: once none came, not longer than until a trace is due.
+func (r *reading) patience() time.Duration {
+	first, waits := r.due()
+	if !waits || len(r.inbox) > 0 {
+		return sliceWait
+	}
+	return min(max(first.Sub(r.passed()), leastWait), sliceWait)
+}
+
+// idle makes traces due for which no newer message arrives. It first checks that everything that the
+// stream held at the measurement has arrived.
+func (r *reading) idle(ctx context.Context) error {
+	passed := r.passed()
+	first, waits := r.due()
+	if !waits || r.caughtUp && first.After(passed) {
 		return nil
 	}
-	progress, err := source.Progress(ctx)
-	if err != nil {
+	end, now, err := r.source.AtEnd(ctx)
+	if err != nil || !end {
 		return err
 	}
-	if progress.Pending > 0 || progress.Deliveries > p.delivery {
-		return nil
+	if !r.caughtUp { // the waiting traces may have arrived long before the pass began: the broker knows
+		r.caughtUp = true
+		if at := now.Add(-r.slack); at.After(passed) {
+			passed = at
+			r.newest, r.quiet = now, time.Now()
+		}
 	}
-	if !p.caughtUp { // the waiting traces may have arrived long before the worker began: the broker knows
-		p.caughtUp = true
-		quiet = max(quiet, max(progress.Now.Sub(newest), 0)-idleSlack)
-		p.quiet = time.Now().Add(-quiet - idleSlack)
+	for _, p := range r.partitions {
+		p.mu.Lock()
+		p.fold.pass(passed)
+		p.mu.Unlock()
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.fold.idle(quiet)
 	return nil
 }
 
-// awaitRoom waits while the partition has as many finished messages as one insert takes, or more.
-func (p *partition) awaitRoom(ctx context.Context) {
-	for {
-		p.mu.Lock()
-		full := len(p.fold.out.finished) >= p.stage.cfg.BatchRows
-		p.mu.Unlock()
-		if !full {
-			return
-		}
+// awaitRoom waits while a partition has as many finished messages as one insert takes, or more.
+func (r *reading) awaitRoom(ctx context.Context) {
+	for r.isFull() {
 		select {
-		case p.stage.full <- struct{}{}: // commit before the next tick
+		case r.full <- struct{}{}: // commit before the next tick
 		default:
 		}
 		select {
-		case <-p.taken:
+		case <-r.taken:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-func (p *partition) take(b *batch) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	own, err := p.fold.take()
-	if err != nil {
-		return fmt.Errorf("partition %d: %w", p.number, err)
-	}
-	b.add(&own)
-	select {
-	case p.taken <- struct{}{}:
-	default:
-	}
-	return nil
-}
-
-// stored records that what was taken last is durable. If the fold has been replaced meanwhile, the
-// new one waits for nothing.
-func (p *partition) stored() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.fold.stored()
-}
-
-// commitAll commits at every tick, and once more after the workers have ended.
-func (s *stage) commitAll(work context.Context, ended <-chan struct{}) error {
-	tick := time.NewTicker(s.cfg.BatchAge)
-	defer tick.Stop()
-	for last := false; !last; {
-		select {
-		case <-tick.C:
-		case <-s.full:
-		case <-ended:
-			last = true
-		case <-work.Done():
-			return work.Err()
-		}
-		var b batch
-		for _, p := range s.partitions {
-			if err := p.take(&b); err != nil {
-				return err
-			}
-		}
-		if err := s.commit(work, &b); err != nil {
-			return err
-		}
-		for _, p := range s.partitions {
-			p.stored()
+func (s *stage) isFull() bool {
+	for _, p := range s.partitions {
+		p.mu.Lock()
+		full := p.fold.out.messages >= s.cfg.BatchRows
+		p.mu.Unlock()
+		if full {
+			return true
 		}
 	}
-	return nil
-}
-
-// commit makes a batch durable and then acks its messages. The order of the steps is the
-// guarantee: a row refers only to what was stored before it. Each step is repeated until it
-// succeeds or ctx ends. The lease is confirmed before the first step and after the last. After a
-// crash the states list what was applied; messages that they do not list are redelivered, and
-// give the same rows under the same ids.
-func (s *stage) commit(ctx context.Context, b *batch) error {
-	if len(b.finished) == 0 {
-		return nil
-	}
-	release := stream.Hold(ctx, b.finished, func(err error) {
-		s.env.Log.Warn("cannot extend the ack wait of a batch; its messages may be redelivered", "error", err)
-	})
-	defer release()
-	oldest := slices.MinFunc(b.finished, func(a, b stream.Message) int { return a.Received.Compare(b.Received) }).Received
-	s.committing.Store(&oldest)
-	defer s.committing.Store(nil)
-	confirm := func() error { return s.confirm(ctx) }
-	for _, step := range []struct {
-		operation string
-		do        func() error
-	}{
-		{"confirm the lease", confirm},
-		{"insert drift baselines", func() error { return s.rows.InsertDriftBaselines(ctx, b.baselines) }}, // after a crash the same rows again
-		{"insert drift points", func() error { return s.rows.InsertDriftPoints(ctx, b.points) }},          // after a crash the same rows again
-		{"insert drift alerts", func() error { return s.rows.InsertDriftAlerts(ctx, b.alerts) }},          // after a crash the same rows again
-		{"insert loops", func() error { return s.rows.InsertLoopAlerts(ctx, b.loops) }},                   // after a crash the same rows again
-		{"publish drift alerts", func() error { return publishAlerts(ctx, s.outlet, b.alerts) }},          // after a crash the same alerts again, under the same ids
-		{"publish loops", func() error { return publishLoops(ctx, s.outlet, b.loops) }},                   // after a crash the same alerts again, under the same ids
-		{"insert drift states", func() error { return s.rows.InsertDriftStates(ctx, b.states) }},          // after a crash the messages are redelivered: the states list them
-		{"confirm the lease", confirm}, // without the lease another process may have read the messages that are acked here
-	} {
-		if err := s.env.Retry.Do(ctx, step.operation, step.do); err != nil {
-			return err
-		}
-	}
-	// One attempt is enough: the states list these messages, and one that is redelivered is acked
-	// again.
-	if err := s.acknowledge(ctx, b.finished); err != nil {
-		s.env.Log.Warn("cannot acknowledge traces that are measured and stored; the broker may redeliver them", "error", err)
-	}
-	s.metrics.committed(b)
-	return nil
-}
-
-func publishAlerts(ctx context.Context, outlet Outlet, alerts []store.DriftAlert) error {
-	if len(alerts) == 0 {
-		return nil
-	}
-	messages := make([]wire.Alert, len(alerts))
-	for i := range alerts {
-		alert := &alerts[i].DriftAlert
-		data, err := json.Marshal(alert)
-		if err != nil {
-			return fmt.Errorf("encode drift alert %s: %w", wire.DriftAlertID(alert), err)
-		}
-		messages[i] = wire.Alert{Kind: subject.AlertDrift, Agent: alert.AgentID, ID: wire.DriftAlertID(alert), Data: data}
-	}
-	return outlet.PublishAlerts(ctx, messages)
+	return false
 }

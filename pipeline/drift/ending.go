@@ -18,23 +18,19 @@ type ending struct {
 
 // receiveEnd queues a request for the series of its agent that began before it and whose state
 // does not list it. All series of the agent that it may reach are in memory (see unknown).
-func (f *fold) receiveEnd(e *entry, first bool) {
+func (f *fold) receiveEnd(e *entry) {
 	for _, c := range f.newestOf(e.sample.AgentID) {
-		switch {
-		case !first:
-			if c.waits(e.message.Sequence) {
-				return // the queued entries will be acked
-			}
-		case !c.names(e.message.Sequence):
-			own := *e
-			own.series, own.order = c, max(c.reached, c.newest())
-			own.ending.left++
-			f.wake(c)
-			f.queue.add(&own)
+		if c.names(e.message.Sequence) {
+			continue
 		}
+		own := *e
+		own.series, own.order = c, max(c.reached, c.newest())
+		own.ending.left++
+		f.wake(c)
+		f.queue.add(&own)
 	}
 	if e.ending.left == 0 {
-		f.out.finished = append(f.out.finished, e.message)
+		f.out.finish(e.message.Received)
 	}
 }
 
@@ -64,7 +60,7 @@ func (f *fold) end(e *entry) {
 	opened.state.End(e.session)
 	f.list(c, e.message.Sequence)
 	if e.ending.left--; e.ending.left == 0 {
-		f.out.finished = append(f.out.finished, e.message)
+		f.out.finish(e.message.Received)
 	}
 }
 

@@ -231,6 +231,7 @@ type bench struct {
 	reducer *reducer
 	fold    *fold
 	states  *table // nil: there are none
+	at      uint64 // the position of the last take
 }
 
 func newBench(cfg Config, registry Registry, states *table) *bench {
@@ -267,9 +268,16 @@ func (b *bench) receive(m stream.Message) {
 func (b *bench) finish() { b.fold.idle(24 * time.Hour) }
 
 func (b *bench) take() *batch {
-	y, err := b.fold.take()
+	return b.takeAt(true)
+}
+
+func (b *bench) takeAt(checkpoint bool) *batch {
+	y, err := b.fold.take(checkpoint)
 	if err != nil {
 		panic(err)
+	}
+	if checkpoint {
+		b.at = b.fold.floor(b.fold.position)
 	}
 	return &y
 }

@@ -6,7 +6,6 @@ import (
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/pipeline/store"
-	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
 // Statuses of a point that was not applied, in addition to those of aap/drift.
@@ -31,8 +30,8 @@ type fold struct {
 	waiting  map[identity]fingerprint // content of each trace in the queue
 	position uint64                   // sequence of the newest message
 	out      batch
-	changed  []*series // series with finished messages since the last batch
-	taken    []*series // series whose states are in that batch, which is not durable yet
+	changed  []*series // series with finished messages since the last checkpoint
+	taken    []*series // series whose states are in that checkpoint, which is not durable yet
 	resting  list.List // series that may be evicted, the one that has rested longest first
 	decoded  []*series // series with decoded content
 	bytes    int       // sizes of the series
@@ -50,16 +49,27 @@ type identity struct {
 	id     fingerprint
 }
 
-// batch is the output of a fold. All of it is made durable, then the messages are acked.
+// batch is the output of a fold. All of it is made durable, then the positions move.
 type batch struct {
 	baselines  []store.DriftBaseline
 	points     []store.DriftPoint
 	alerts     []store.DriftAlert
 	loops      []store.LoopAlert
-	states     []store.DriftState
-	finished   []stream.Message
+	states     []store.DriftState // only at a checkpoint, like moves
+	moves      []move
+	messages   int       // that are finished
+	oldest     time.Time // when the oldest of them was received; zero without one
 	refused    int
 	duplicates int
+}
+
+func (b *batch) empty() bool { return b.messages == 0 && len(b.states) == 0 && len(b.moves) == 0 }
+
+// finish counts a finished message.
+func (b *batch) finish(received time.Time) {
+	if b.messages++; b.oldest.IsZero() || received.Before(b.oldest) {
+		b.oldest = received
+	}
 }
 
 func (b *batch) add(other *batch) {
@@ -68,7 +78,10 @@ func (b *batch) add(other *batch) {
 	b.alerts = append(b.alerts, other.alerts...)
 	b.loops = append(b.loops, other.loops...)
 	b.states = append(b.states, other.states...)
-	b.finished = append(b.finished, other.finished...)
+	if other.messages > 0 {
+		b.finish(other.oldest)
+		b.messages += other.messages - 1
+	}
 	b.refused += other.refused
 	b.duplicates += other.duplicates
 }
@@ -85,25 +98,22 @@ func newFold(partition int, created time.Time, rules *Rules, pins Pins, retainUn
 }
 
 // receive processes the next message. It queues a trace, or finishes it at once if it is a
-// duplicate, conflicts, or comes too late. A message that arrived before since the worker began is
-// acked again, unless it is still held back. A series that is not in memory has no stored state
-// (see unknown).
+// duplicate, conflicts, or comes too late. It ignores a message that was received before. A series
+// that is not in memory has no stored state (see unknown).
 func (f *fold) receive(e *entry) {
-	first := e.message.Sequence > f.position
-	if first {
-		f.position = e.message.Sequence
-		f.queue.advance(e.message.Received.UnixNano(), e.bytes)
-		f.release()
+	if e.message.Sequence <= f.position {
+		return
 	}
+	f.position = e.message.Sequence
+	f.queue.advance(e.message.Received.UnixNano(), e.bytes)
+	f.release()
 	if e.refused {
-		if first {
-			f.out.refused++
-		}
-		f.out.finished = append(f.out.finished, e.message)
+		f.out.refused++
+		f.out.finish(e.message.Received)
 		return
 	}
 	if e.ending != nil {
-		f.receiveEnd(e, first)
+		f.receiveEnd(e)
 		return
 	}
 	c := f.series[e.key()]
@@ -123,9 +133,8 @@ func (f *fold) receive(e *entry) {
 		content, known = c.recently(e.id)
 	}
 	switch {
-	case !first && c.waits(e.message.Sequence): // the queued entry will be acked
-	case !first, c.names(e.message.Sequence):
-		f.out.finished = append(f.out.finished, e.message)
+	case c.names(e.message.Sequence):
+		f.out.finish(e.message.Received)
 	case known && content == fingerprintOfDigest(e.sample.Digest):
 		f.out.duplicates++
 		f.finish(e)
@@ -140,25 +149,37 @@ func (f *fold) receive(e *entry) {
 	f.rest(c) // it got nothing new
 }
 
-// dueAfter reports whether a waiting trace is due when nothing has arrived for the given time.
-func (f *fold) dueAfter(quiet time.Duration) bool {
-	now := f.queue.now
-	now.clock = max(now.clock, f.queue.came+int64(quiet))
-	return len(f.queue.arrivals) > 0 && f.queue.rules.due(f.queue.arrivals[0].since, now)
+// due returns the broker time at which the first waiting trace becomes due by its age; false if none
+// waits.
+func (f *fold) due() (at time.Time, waits bool) {
+	if len(f.queue.arrivals) == 0 {
+		return at, false
+	}
+	waited := f.queue.came - f.queue.arrivals[0].since.clock
+	return time.Unix(0, f.queue.newest-waited).Add(f.queue.rules.Lateness), true
 }
 
-// newest returns the broker time of the newest message; zero before the first.
-func (f *fold) newest() (at time.Time) {
+// pass tells the fold what time it is for the broker at least, and applies what is due. No message
+// that is received before it may arrive later.
+func (f *fold) pass(at time.Time) {
 	if f.queue.newest != 0 {
-		at = time.Unix(0, f.queue.newest)
+		f.idle(at.Sub(time.Unix(0, f.queue.newest)))
 	}
-	return at
 }
 
 // idle advances the time during which nothing arrived, and applies what is due.
 func (f *fold) idle(quiet time.Duration) {
 	f.queue.pass(quiet)
 	f.release()
+}
+
+// floor returns the sequence up to which every message is finished, of those up to read, which
+// were received.
+func (f *fold) floor(read uint64) uint64 {
+	if len(f.queue.arrivals) > 0 {
+		return f.queue.arrivals[0].message.Sequence - 1
+	}
+	return read
 }
 
 func (f *fold) release() {
@@ -214,19 +235,19 @@ func (f *fold) skip(e *entry, status aapdrift.Status) {
 
 func (f *fold) finish(e *entry) {
 	f.list(e.series, e.message.Sequence)
-	f.out.finished = append(f.out.finished, e.message)
+	f.out.finish(e.message.Received)
 }
 
-// take returns the output since the last call, with the states that list all of its messages. Call
-// stored when it is durable, and before the next take.
-func (f *fold) take() (batch, error) {
+// take returns the output since the last call. At a checkpoint it has the states that list all messages
+// finished so far: call stored when they are durable, and before the next checkpoint.
+func (f *fold) take(checkpoint bool) (batch, error) {
 	if f.fault != nil {
 		return batch{}, f.fault
 	}
 	out := f.out
-	f.out = batch{ // the next batch will be about as large
-		points:   make([]store.DriftPoint, 0, len(out.points)),
-		finished: make([]stream.Message, 0, len(out.finished)),
+	f.out = batch{points: make([]store.DriftPoint, 0, len(out.points))} // the next batch will be about as large
+	if !checkpoint {
+		return out, nil
 	}
 	out.states = make([]store.DriftState, len(f.changed))
 	for i, c := range f.changed {
@@ -246,9 +267,7 @@ func (f *fold) take() (batch, error) {
 // oldest returns the receive time of the oldest message that waits or is finished and not taken
 // yet; zero when there is none.
 func (f *fold) oldest() (at time.Time) {
-	if len(f.out.finished) > 0 {
-		at = f.out.finished[0].Received
-	}
+	at = f.out.oldest
 	if len(f.queue.arrivals) > 0 {
 		if waiting := f.queue.arrivals[0].message.Received; at.IsZero() || waiting.Before(at) {
 			at = waiting

@@ -143,21 +143,23 @@ func TestBurstIsBounded(t *testing.T) {
 	}
 }
 
-// A redelivered message is acked again, unless it is still held back.
-func TestRedelivery(t *testing.T) {
+// A message that was received before changes nothing. The position stays before the first trace that
+// waits.
+func TestPositionIsBeforeWhatWaits(t *testing.T) {
 	s := newScript()
 	s.learn(noon.Add(-time.Minute), 1)
-	applied := message(1, "a", noon.Add(time.Millisecond), usual("applied", "a", noon.Add(-time.Hour)))
-	s.receive(applied)
+	first := s.sequence
 	s.send(usual("waits", "a", s.at))
-	s.receive(message(2, "a", s.at, usual("waits", "a", s.at)))
+	s.receive(message(s.sequence, "a", s.at, usual("waits", "a", s.at)))
 	s.send([]byte("no trace"))
-	s.receive(message(3, "a", s.at, []byte("no trace")))
-	y := s.take()
-	if got := fmt.Sprint(len(y.points), len(y.finished), y.finished[0].Sequence, y.refused); got != "0 3 1 1" {
-		t.Errorf("points, messages to be acknowledged, the first of them, refused: %s", got)
+	s.receive(message(s.sequence, "a", s.at, []byte("no trace")))
+	if y, at := s.take(), s.fold.floor(s.sequence+7); y.messages != 1 || y.refused != 1 || at != first {
+		t.Errorf("%d messages are finished, %d refused, the position is %d, want %d", y.messages, y.refused, at, first)
 	}
 	s.finish()
+	if at := s.fold.floor(s.sequence + 7); at != s.sequence+7 {
+		t.Errorf("where nothing waits the position is %d, want that of the reader, %d", at, s.sequence+7)
+	}
 	s.check(t, map[string]string{"waits": "baseline "})
 }
 

@@ -2,7 +2,6 @@ package drift
 
 import (
 	"context"
-	"errors"
 	"os"
 	"testing"
 	"time"
@@ -106,19 +105,4 @@ func (s *scene) unacknowledged() (n int) {
 		n += progress.Unacked + int(progress.Pending)
 	}
 	return n
-}
-
-// A process without the lease does not rewind the holder's consumers.
-func TestWithoutTheLeaseNothingIsRewound(t *testing.T) {
-	s := newScene(t, fleet.Config{Seed: 3, Agents: 1, Traces: 1})
-	process := s.stage(s.connect())
-	refused := errors.New("the lease is another's")
-	process.confirm = func(context.Context) error { return service.Permanent(refused) }
-	process.open = func(context.Context, int) (Source, error) {
-		t.Error("a consumer was opened")
-		return nil, service.Permanent(refused)
-	}
-	if err := process.run(t.Context()); !errors.Is(err, refused) {
-		t.Errorf("ended with %v", err)
-	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/service"
-	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
 // While a commit hangs, the lag is the age of its oldest message: the database does not answer, and the gauge
@@ -19,15 +18,15 @@ func TestLagGrowsWhileACommitHangs(t *testing.T) {
 	registry := obs.NewRegistry("1")
 	s := &stage{cfg: new(Config), env: service.NewEnv("drift", "1", slog.New(slog.DiscardHandler), registry, new(obs.Health)),
 		registry: noCards{}, now: func() time.Time { return now }}
-	for p := range s.partitions {
-		s.partitions[p] = newPartition(s, p)
-	}
+	s.build()
 	enough := errors.New("the commit has hung long enough")
 	s.confirm = func(context.Context) error {
 		_, during = s.behind()
 		return service.Permanent(enough)
 	}
-	b := batch{finished: []stream.Message{{Received: now.Add(-time.Minute)}, {Received: now.Add(-time.Hour)}}}
+	var b batch
+	b.finish(now.Add(-time.Minute))
+	b.finish(now.Add(-time.Hour))
 	if err := s.commit(t.Context(), &b); !errors.Is(err, enough) {
 		t.Fatal(err)
 	}

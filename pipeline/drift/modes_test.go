@@ -36,7 +36,7 @@ func TestModesSurviveRestarts(t *testing.T) {
 			s.publish()
 			s.runUntilCrash("points", true)
 			s.runUntilCrash("states", false)
-			s.runUntilCrash("ack", false)
+			s.runUntilCrash("move", false)
 			s.finish()
 			want := s.checkReplay()
 			s.checkNamed(want, mode)

@@ -131,7 +131,7 @@ func drawSession(t *rapid.T) string {
 }
 
 // Wherever a worker crashes, between any steps, however many messages a commit takes and however
-// long it lasts, whatever the broker redelivers meanwhile, and whichever resting series leave memory
+// long it lasts, whichever commits are checkpoints, and whichever resting series leave memory
 // at any moment, and whichever lose their decoded content, the workers produce the points, alerts and
 // states of one that never crashed and kept all series decoded in memory.
 func TestRestartsAndEvictionsChangeNothing(t *testing.T) {
@@ -149,38 +149,34 @@ func TestRestartsAndEvictionsChangeNothing(t *testing.T) {
 		whole.learnSoon()
 		want := whole.foldAll(messages)
 
-		got, acked := newTable(), map[uint64]bool{}
+		got, position := newTable(), new(uint64)
 		for reached := 0; reached < len(messages); {
-			w := &fickle{bench: newBench(cfg, noCards{}, got), t: t, table: got, acked: acked}
+			w := &fickle{bench: newBench(cfg, noCards{}, got), t: t, table: got, position: position}
 			w.learnSoon()
 			reached = min(len(messages), reached+rapid.IntRange(1, 40).Draw(t, "life"))
-			next := floor(messages, acked)
-			for i, m := range messages[next:reached] {
+			next := int(*position) // a sequence is an index plus 1
+			for i, m := range messages[next:max(next, reached)] {
 				if i > 0 && rapid.IntRange(0, 3).Draw(t, "idle") == 0 {
-					w.fold.idle(m.Received.Sub(messages[next+i-1].Received))
+					w.fold.pass(m.Received)
 				}
 				w.receive(m)
 				w.housekeep()
-				if rapid.IntRange(0, 5).Draw(t, "redeliver") == 0 {
-					w.receive(messages[next+rapid.IntRange(0, i).Draw(t, "again")])
-					w.housekeep()
-				}
 			}
 			evicted += w.evicted
 			if reached == len(messages) {
 				w.finish()
 				w.commit(6)
-				w.begin()
+				w.begin(true)
 				w.commit(6)
 				continue
 			}
-			w.begin()
+			w.begin(rapid.Bool().Draw(t, "last checkpoint"))
 			w.commit(rapid.IntRange(0, 5).Draw(t, "dies after step"))
 		}
 		compare(t, got.listing(), want.listing())
 		compareStates(t, got, want)
-		if at := floor(messages, acked); at != len(messages) {
-			t.Errorf("message %d is not acknowledged", messages[at].Sequence)
+		if int(*position) != len(messages) {
+			t.Errorf("the position is %d, want %d", *position, len(messages))
 		}
 	})
 	if evicted == 0 {
@@ -191,17 +187,18 @@ func TestRestartsAndEvictionsChangeNothing(t *testing.T) {
 // fickle is a worker that begins and ends commits, and evicts series, at any moment.
 type fickle struct {
 	*bench
-	t       *rapid.T
-	table   *table
-	acked   map[uint64]bool
-	running *batch // of the commit that has begun; nil without one
-	evicted int
+	t        *rapid.T
+	table    *table
+	position *uint64 // in the broker
+	running  *batch  // of the commit that has begun; nil without one
+	whole    bool    // that commit is a checkpoint
+	evicted  int
 }
 
 func (w *fickle) housekeep() {
 	switch rapid.IntRange(0, 5).Draw(w.t, "commit") {
 	case 0:
-		w.begin()
+		w.begin(rapid.Bool().Draw(w.t, "checkpoint"))
 	case 1:
 		w.commit(6)
 	}
@@ -218,10 +215,10 @@ func (w *fickle) housekeep() {
 }
 
 // begin begins a commit unless one is running.
-func (w *fickle) begin() {
+func (w *fickle) begin(checkpoint bool) {
 	if w.running == nil {
-		w.running = w.take()
-		if rapid.Bool().Draw(w.t, "decoded contents stay") {
+		w.running, w.whole = w.takeAt(checkpoint), checkpoint
+		if !checkpoint || rapid.Bool().Draw(w.t, "decoded contents stay") {
 			return
 		}
 		w.fold.takes++
@@ -237,9 +234,14 @@ func (w *fickle) commit(steps int) {
 	if w.running == nil {
 		return
 	}
-	commit(w.table, w.acked, w.running, steps)
+	if !w.whole {
+		steps = min(steps, 5)
+	}
+	commit(w.table, w.position, w.running, w.at, steps)
 	w.running = nil
-	w.fold.stored()
+	if w.whole {
+		w.fold.stored()
+	}
 }
 
 // compareStates requires the same states, each with the same encoding.
@@ -284,31 +286,18 @@ func somePins() Pins {
 	return pins
 }
 
-// commit makes the first steps of a commit: baselines, points, alerts, loops, states, acks.
-func commit(to *table, acked map[uint64]bool, y *batch, steps int) {
+// commit makes the first steps of a commit: baselines, points, alerts, loops, states, position.
+func commit(to *table, position *uint64, y *batch, at uint64, steps int) {
 	for _, step := range []func(){
 		func() { to.insertBaselines(y.baselines) },
 		func() { to.insertPoints(y.points) },
 		func() { to.insertAlerts(y.alerts) },
 		func() { to.insertLoops(y.loops) },
 		func() { to.insertStates(y.states) },
-		func() {
-			for _, m := range y.finished {
-				acked[m.Sequence] = true
-			}
-		},
+		func() { *position = at },
 	}[:steps] {
 		step()
 	}
-}
-
-// floor returns the index of the first message that is not acked.
-func floor(messages []stream.Message, acked map[uint64]bool) int {
-	at := slices.IndexFunc(messages, func(m stream.Message) bool { return !acked[m.Sequence] })
-	if at < 0 {
-		return len(messages)
-	}
-	return at
 }
 
 // Traces that arrive out of order within the lateness are measured as if they had arrived in
@@ -414,17 +403,18 @@ func foldWithRestarts(t *rapid.T, cfg Config, raws [][]byte) *table {
 	for n, raw := range raws {
 		messages = append(messages, message(uint64(n+1), "a", noon.Add(time.Second+time.Duration(n)*time.Millisecond), raw))
 	}
-	got, acked := newTable(), map[uint64]bool{}
+	got, position := newTable(), new(uint64)
 	for reached := 0; reached < len(messages); {
 		b := newBench(cfg, noCards{}, got)
 		reached = min(len(messages), reached+rapid.IntRange(1, 40).Draw(t, "life"))
-		for _, m := range messages[floor(messages, acked):reached] {
+		for _, m := range messages[*position:reached] {
 			b.receive(m)
 		}
 		if reached == len(messages) {
 			b.finish()
 		}
-		commit(got, acked, b.take(), 6)
+		y := b.take()
+		commit(got, position, y, b.at, 6)
 	}
 	return got
 }

@@ -158,7 +158,7 @@ func (w *replaying) batches(ctx context.Context, folds [subject.Partitions]*fold
 		if f == nil {
 			continue
 		}
-		out, err := f.take()
+		out, err := f.take(true)
 		if err != nil {
 			return err
 		}

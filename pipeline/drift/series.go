@@ -41,19 +41,13 @@ const atRest = 450
 // size returns about how many bytes the series takes at rest.
 func (c *series) size() int { return atRest + len(c.agent) + len(c.card) + len(c.packed) }
 
-// names reports whether the stored state lists a message as finished. The message must be one
-// that arrives for the first time since the worker began.
+// names reports whether the stored state lists a message as finished.
 func (c *series) names(sequence uint64) bool {
 	if sequence <= c.applied {
 		return true
 	}
 	_, found := slices.BinarySearch(c.above, sequence)
 	return found
-}
-
-// waits reports whether a message is among those held back.
-func (c *series) waits(sequence uint64) bool {
-	return slices.ContainsFunc(c.waiting, func(e *entry) bool { return e.message.Sequence == sequence })
 }
 
 // arrived returns the sequence of the newest message of the series.

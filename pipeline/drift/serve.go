@@ -87,22 +87,19 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, held *service.H
 
 func newStage(cfg *Config, env *service.Env, broker *stream.Client, database *store.Store, registry *cards.Registry, pins Pins) *stage {
 	s := &stage{
-		cfg: cfg, env: env, rows: database, outlet: broker, acknowledge: stream.Acknowledge,
+		cfg: cfg, env: env, rows: database, outlet: broker, positions: broker,
 		registry: registry, pins: pins,
-		metrics: newMetrics(env.Metrics), now: time.Now, full: make(chan struct{}, 1),
-		open: func(ctx context.Context, partition int) (Source, error) {
+		metrics: newMetrics(env.Metrics), now: time.Now,
+		open: func(ctx context.Context, from uint64) (Source, error) {
 			return broker.OpenConsumer(ctx, stream.ConsumerConfig{
 				Stream:           stream.Traces,
-				Durable:          stream.DriftConsumer(partition),
-				Rewind:           true,
+				From:             from,
 				PrefetchMessages: prefetchMessages,
 				PrefetchBytes:    prefetchBytes,
 			})
 		},
 	}
-	for p := range s.partitions {
-		s.partitions[p] = newPartition(s, p)
-	}
+	s.build()
 	s.show(env.Metrics)
 	return s
 }

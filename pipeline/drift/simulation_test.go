@@ -48,7 +48,7 @@ func newSimulation(t *testing.T, w *sim.World) *simulation {
 	}
 	s.cfg.Lateness = time.Duration(dice.Int64N(int64(3 * time.Second)))
 	s.cfg.WaitingTraces, s.cfg.BatchRows = 3+dice.IntN(40), 1+dice.IntN(20)
-	s.cfg.BatchAge = time.Second
+	s.cfg.BatchAge, s.cfg.CheckpointAge = time.Second, time.Duration(1+dice.IntN(5))*time.Second
 	s.cfg.ResidentBytes = int64(dice.IntN(3)) * subject.Partitions * 1000
 	for p := range s.consumers {
 		s.consumers[p] = s.traces.Partition(stream.DriftConsumer(p), p)
@@ -100,18 +100,14 @@ func (s *simulation) publish() {
 
 // process runs the stage as Serve composes it.
 func (s *simulation) process(ctx context.Context, p *sim.Process) error {
+	broker := p.Broker(s.consumers[:]...)
 	running := &stage{
 		confirm: func(context.Context) error { return nil },
-		cfg:     &s.cfg, env: p.Env, rows: &simulatedRows{s, p}, outlet: p.Broker(), acknowledge: stream.Acknowledge,
-		registry: noCards{}, metrics: newMetrics(p.Env.Metrics), now: time.Now, full: make(chan struct{}, 1),
-		open: func(ctx context.Context, partition int) (Source, error) {
-			return p.Open(ctx, s.consumers[partition], true)
-		},
+		cfg:     &s.cfg, env: p.Env, rows: &simulatedRows{s, p}, outlet: broker, positions: broker,
+		registry: noCards{}, metrics: newMetrics(p.Env.Metrics), now: time.Now,
+		open: func(ctx context.Context, from uint64) (Source, error) { return p.Read(ctx, s.traces, from) },
 	}
-	for number := range running.partitions {
-		running.partitions[number] = newPartition(running, number)
-	}
-	return running.run(ctx)
+	return running.build().run(ctx)
 }
 
 // simulatedRows is the view of a process on the tables.

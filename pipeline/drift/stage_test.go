@@ -364,6 +364,7 @@ type crash struct {
 	dead      atomic.Bool
 	rows      Rows
 	outlet    Outlet
+	Positions
 }
 
 func (c *crash) call(operation string, rows int, effect func() error) error {
@@ -415,8 +416,8 @@ func (c *crash) PublishAlerts(ctx context.Context, alerts []wire.Alert) error {
 	return c.call("publish", len(alerts), func() error { return c.outlet.PublishAlerts(ctx, alerts) })
 }
 
-func (c *crash) acknowledge(ctx context.Context, messages []stream.Message) error {
-	return c.call("ack", len(messages), func() error { return stream.Acknowledge(ctx, messages) })
+func (c *crash) MoveConsumer(ctx context.Context, name, consumer string, sequence uint64) error {
+	return c.call("move", 1, func() error { return c.Positions.MoveConsumer(ctx, name, consumer, sequence) })
 }
 
 // connect returns a connection of a process of its own, closed when the test ends.
@@ -450,7 +451,7 @@ func TestCrashesLoseAndDuplicateNothing(t *testing.T) {
 	s.publishLines(s.lines[:len(s.lines)/2])
 	s.endSessions()
 	s.publishLines(s.lines[len(s.lines)/2:])
-	for _, operation := range []string{"baselines", "alerts", "publish", "loops", "points", "states", "ack"} {
+	for _, operation := range []string{"baselines", "alerts", "publish", "loops", "points", "states", "move"} {
 		if operation == "loops" { // those of the fleet may be stored by now
 			s.publishLoop()
 		}
@@ -496,9 +497,9 @@ func (s *scene) runUntilCrash(operation string, after bool) {
 	defer cancel()
 	process := s.stage(s.connect())
 	process.env.DrainBudget = 0
-	c := &crash{operation: operation, after: after, die: cancel, rows: process.rows, outlet: process.outlet}
-	process.rows, process.outlet, process.acknowledge = c, c, c.acknowledge
-	if err := process.run(ctx); err == nil && operation != "ack" || !c.dead.Load() {
+	c := &crash{operation: operation, after: after, die: cancel, rows: process.rows, outlet: process.outlet, Positions: process.positions}
+	process.rows, process.outlet, process.positions = c, c, c
+	if err := process.run(ctx); err == nil && operation != "move" || !c.dead.Load() {
 		s.t.Fatalf("crash at %s (after it: %v): ended with %v", operation, after, err)
 	}
 }
@@ -507,7 +508,7 @@ func (s *scene) runUntilCrash(operation string, after bool) {
 func (s *stage) inHand() (n int) {
 	for _, p := range s.partitions {
 		p.mu.Lock()
-		n += len(p.fold.out.finished)
+		n += p.fold.out.messages
 		p.mu.Unlock()
 	}
 	return n
@@ -536,7 +537,7 @@ func TestStopDrains(t *testing.T) {
 	s.check()
 }
 
-// A broker that restarts loses deliveries and acks; the messages are redelivered.
+// A broker that restarts loses deliveries, and the reader continues after the last one.
 func TestBrokerRestartChangesNothing(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 13, Agents: 12, Traces: 600})
 	s.cfg.BatchAge, s.cfg.BatchRows, s.cfg.Lateness = 20*time.Millisecond, 25, time.Millisecond

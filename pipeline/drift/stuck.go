@@ -13,7 +13,7 @@ import (
 const (
 	// watchEvery is how often the progress of each partition is queried.
 	watchEvery = 500 * time.Millisecond
-	// watchSlack is the time that a commit may take, until the broker counts its acks.
+	// watchSlack is the time that a commit may take, until the broker knows the position.
 	watchSlack = 2 * time.Second
 )
 
@@ -36,7 +36,7 @@ type position struct {
 // watchStuck reports the stage as down while a partition acks nothing for longer than a trace may
 // wait. It returns when ctx ends.
 func (s *stage) watchStuck(ctx context.Context, broker walk.Broker) error {
-	limit := s.cfg.Lateness + idleSlack + watchSlack
+	limit := s.cfg.Lateness + max(s.cfg.CheckpointAge, clusterSlack) + watchSlack
 	w := stuckWatch{broker: broker, most: int(limit / watchEvery)}
 	health := s.env.Component(s.env.Name)
 	tick := time.NewTicker(watchEvery)

@@ -117,11 +117,11 @@ func TestOutageIsNotStuck(t *testing.T) {
 			}
 		}
 		expect(watchEvery/2, true) // from here on between two looks
-		expect(idleSlack, true)
+		expect(clusterSlack, true)
 		broker.Store(&told{away: errors.New("no answer")})
 		expect(time.Minute, true)
 		broker.Store(&told{last: 9, floor: 7, unacked: 2})
-		expect(idleSlack, true)
+		expect(clusterSlack, true)
 		expect(watchSlack+2*watchEvery, false)
 		broker.Store(&told{last: 9, floor: 9})
 		expect(watchEvery, true)
@@ -149,12 +149,12 @@ func TestStuckPartitionShowsInTime(t *testing.T) {
 		time.Sleep(watchEvery)
 		synctest.Wait() // right after a look
 		broker.Store(&told{last: 8, floor: 7, pending: 1})
-		time.Sleep(cfg.Lateness + idleSlack + watchSlack)
+		time.Sleep(cfg.Lateness + clusterSlack + watchSlack)
 		synctest.Wait()
 		if state := env.Health.Readiness(); !state.Ready {
 			t.Errorf("reported too early: %+v", state)
 		}
-		time.Sleep(10*time.Second - (cfg.Lateness + idleSlack + watchSlack))
+		time.Sleep(10*time.Second - (cfg.Lateness + clusterSlack + watchSlack))
 		synctest.Wait()
 		if state := env.Health.Readiness(); state.Ready {
 			t.Error("the stage is ready after ten seconds")

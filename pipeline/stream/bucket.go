@@ -332,8 +332,10 @@ type watch struct {
 	last    uint64 // the highest revision applied, or that the caller knows; the bucket delivers them in order
 }
 
-// run watches until ctx ends or the connection is lost. The library unsubscribes when its context
-// ends, and closes the channel.
+// run watches until ctx ends or the connection is lost. It subscribes as the library's own watch does,
+// but without the library's limit on what waits to be applied: beyond it the library would drop messages
+// ("slow consumer"), and ask for all of them again, for ever if applying is slow. The server's flow control
+// bounds what waits.
 func (w *watch) run(ctx context.Context) error {
 	client := w.bucket.client
 	ctx, end := context.WithCancelCause(ctx)
@@ -342,35 +344,64 @@ func (w *watch) run(ctx context.Context) error {
 	defer context.AfterFunc(client.connectedLink(ctx), cancel)()
 	defer client.awaitRefusal(end, "CONSUMER.CREATE.KV_"+w.bucket.name, flowControl+"KV_"+w.bucket.name)()
 	tooSlow := time.AfterFunc(client.cfg.Timeout, cancel)
-	var from []jetstream.WatchOpt // none: the current state of each key
-	if w.last > 0 {
-		from = append(from, jetstream.ResumeFromRevision(w.last+1))
-	}
-	watcher, err := w.bucket.kv.Watch(ctx, w.pattern, from...)
+	changes := make(chan *nats.Msg)
+	sub, err := w.subscribe(ctx, func(m *nats.Msg) {
+		select {
+		case changes <- m:
+		case <-ctx.Done():
+		}
+	})
 	tooSlow.Stop()
 	if err != nil {
 		return w.bucket.fault("watch", w.pattern, refusedOr(ctx, classify(err)))
 	}
-	for entry := range watcher.Updates() {
-		if ctx.Err() == nil {
-			w.take(entry)
+	defer func() { _ = sub.Unsubscribe() }() // the connection may be lost
+	left, err := sub.InitialConsumerPending()
+	for ctx.Err() == nil && err == nil {
+		if left == 0 && !w.listed {
+			w.listed = true
+			w.ready()
+		}
+		select {
+		case m := <-changes:
+			left, err = w.take(m)
+		case <-ctx.Done():
+			err = nats.ErrDisconnected
 		}
 	}
-	return w.bucket.fault("watch", w.pattern, refusedOr(ctx, classify(nats.ErrDisconnected)))
+	return w.bucket.fault("watch", w.pattern, refusedOr(ctx, classify(err)))
 }
 
-// take handles an update. A nil entry marks the end of the current state.
-func (w *watch) take(entry jetstream.KeyValueEntry) {
-	switch {
-	case entry == nil && !w.listed:
-		w.listed = true
-		w.ready()
-	case entry != nil && entry.Revision() > w.last:
-		w.last = entry.Revision()
-		change := Change{Key: entry.Key(), Revision: entry.Revision()}
-		if change.Deleted = entry.Operation() != jetstream.KeyValuePut; !change.Deleted {
-			change.Value = entry.Value()
+func (w *watch) subscribe(ctx context.Context, change nats.MsgHandler) (*nats.Subscription, error) {
+	js, err := w.bucket.client.conn.JetStream()
+	if err != nil {
+		return nil, err
+	}
+	from := nats.DeliverLastPerSubject() // the current state of each key
+	if w.last > 0 {
+		from = nats.StartSequence(w.last + 1)
+	}
+	sub, err := js.Subscribe(w.bucket.subject(w.pattern), change, nats.BindStream("KV_"+w.bucket.name), nats.OrderedConsumer(), from, nats.Context(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return sub, sub.SetPendingLimits(-1, -1)
+}
+
+// take handles a message of the stream behind the bucket, and returns how many the broker had left to
+// deliver.
+func (w *watch) take(m *nats.Msg) (left uint64, err error) {
+	meta, err := m.Metadata()
+	if err != nil {
+		return 0, err
+	}
+	if revision := meta.Sequence.Stream; revision > w.last {
+		w.last = revision
+		change := Change{Key: strings.TrimPrefix(m.Subject, w.bucket.subject("")), Revision: revision}
+		if change.Deleted = m.Header.Get("KV-Operation") != ""; !change.Deleted {
+			change.Value = m.Data
 		}
 		w.apply(change)
 	}
+	return meta.NumPending, nil
 }

@@ -242,3 +242,12 @@ func TestBucketWritesManyAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// However slowly changes are applied, the client library drops none of them: by default it does when more
+// than 64 MiB or half a million messages wait, and a watch that is too slow begins again, for ever.
+func TestWatchDropsNothing(t *testing.T) {
+	messages, bytes, err := openBucket(t, connect(t, brokertest.New(t))).WatchLimits(t.Context())
+	if err != nil || messages >= 0 || bytes >= 0 {
+		t.Errorf("of a watch at most %d messages and %d bytes may wait, %v", messages, bytes, err)
+	}
+}

@@ -28,7 +28,7 @@ type ConsumerConfig struct {
 	Filter string    // subject filter of a reader; empty: no filter
 
 	PrefetchMessages int // fetched ahead; default 10,000
-	PrefetchBytes    int // fetched ahead; default 32 MiB. A larger message is fetched alone
+	PrefetchBytes    int // fetched ahead; default 8 MiB. A larger message is fetched alone
 }
 
 func (c ConsumerConfig) complete() ConsumerConfig {
@@ -36,7 +36,7 @@ func (c ConsumerConfig) complete() ConsumerConfig {
 		c.PrefetchMessages = 10_000
 	}
 	if c.PrefetchBytes <= 0 {
-		c.PrefetchBytes = 32 << 20
+		c.PrefetchBytes = 8 << 20
 	}
 	return c
 }
@@ -57,6 +57,9 @@ type Consumer struct {
 	// delivered is the delivery number of the reader's last message.
 	delivered uint64
 	broken    bool // a delivery is missing, or the server forgot the reader: it must begin again
+
+	name    string // of the consumer in the broker
+	oneDate bool   // one server dates all messages of the stream
 }
 
 // OpenConsumer starts reading. The stream and the durable consumer must exist.
@@ -82,16 +85,19 @@ func (r *Consumer) open(ctx context.Context) error {
 		return err
 	}
 	r.created = cmp.Or(r.created, stream.CachedInfo().Created)
+	cluster := stream.CachedInfo().Cluster
+	r.oneDate = cluster == nil || len(cluster.Replicas) == 0
 	consumer, err := bind(ctx, stream, r.cfg)
 	if err != nil {
 		return err
 	}
+	r.name = consumer.CachedInfo().Name
 	if r.cfg.Rewind && r.cfg.Durable != "" {
 		if err := r.rewind(ctx, consumer); err != nil {
 			return fmt.Errorf("rewind consumer %s: %w", r.cfg.Durable, err)
 		}
 	}
-	next, err := r.client.newPull(&r.cfg, consumer.CachedInfo().Name)
+	next, err := r.client.newPull(&r.cfg, r.name)
 	if err != nil {
 		return err
 	}
@@ -126,10 +132,17 @@ func (r *Consumer) rewind(ctx context.Context, consumer jetstream.Consumer) erro
 		return err
 	}
 	r.seen = info.Delivered.Stream
-	reply, err := r.client.conn.RequestWithContext(ctx, api+"CONSUMER.RESET."+r.cfg.Stream+"."+r.cfg.Durable, nil)
+	err = r.client.reset(ctx, r.cfg.Stream, r.cfg.Durable, nil)
 	if errors.Is(err, nats.ErrNoResponders) {
 		return nil
 	}
+	return err
+}
+
+// reset asks the server (2.14) to continue a consumer elsewhere: with an empty request after its
+// ack floor.
+func (c *Client) reset(ctx context.Context, stream, consumer string, request []byte) error {
+	reply, err := c.conn.RequestWithContext(ctx, api+"CONSUMER.RESET."+stream+"."+consumer, request)
 	if err != nil {
 		return err
 	}
@@ -141,6 +154,21 @@ func (r *Consumer) rewind(ctx context.Context, consumer jetstream.Consumer) erro
 	}
 	if answer.Error != nil {
 		return answer.Error
+	}
+	return nil
+}
+
+// MoveConsumer makes a sequence the ack floor of a durable consumer: every message up to it counts
+// as acknowledged, and none after it as delivered. It is for a consumer from which nobody fetches,
+// and which only keeps the position of a reader: an ack is then one small synced write for any
+// number of messages, and a delivery is none. It takes nats-server 2.14.
+func (c *Client) MoveConsumer(ctx context.Context, stream, name string, sequence uint64) error {
+	ctx, cancel := c.within(ctx, c.cfg.Timeout)
+	defer cancel()
+	request := fmt.Appendf(nil, `{"seq":%d}`, sequence+1)
+	err := c.unlessRefused(ctx, func(ctx context.Context) error { return c.reset(ctx, stream, name, request) }, "."+name)
+	if err != nil {
+		return fmt.Errorf("move consumer %s on %s to sequence %d: %w", name, stream, sequence, classify(err))
 	}
 	return nil
 }
@@ -195,11 +223,15 @@ func fetchError(ctx context.Context, err error) error {
 	return nil
 }
 
-// Close stops reading. It gives back what was fetched ahead for a shared consumer, so another
-// reader receives it at once instead of after the ack wait.
+// Close stops reading. The server forgets a reader's consumer at once if it hears of it, otherwise after
+// a while. For a shared consumer Close gives back what was fetched ahead, so another reader receives it at
+// once instead of after the ack wait.
 func (r *Consumer) Close() {
 	if r.cfg.Durable == "" || r.cfg.Rewind {
 		r.pull.stop(0)
+		if r.cfg.Durable == "" {
+			_ = r.client.conn.Publish(api+"CONSUMER.DELETE."+r.cfg.Stream+"."+r.name, nil)
+		}
 		return
 	}
 	for _, msg := range r.pull.stop(closeWait) {
@@ -215,6 +247,20 @@ const closeWait = time.Second
 
 // StreamCreated returns when the stream was created.
 func (r *Consumer) StreamCreated() time.Time { return r.created }
+
+// OneServerDates reports whether one server dates all messages of the stream. In a cluster each
+// server does, as the leader.
+func (r *Consumer) OneServerDates() bool { return r.oneDate }
+
+// AtEnd reports whether a reader has received every message that the stream held at the time now,
+// which the server tells. Only the goroutine that fetches may call it.
+func (r *Consumer) AtEnd(ctx context.Context) (end bool, now time.Time, err error) {
+	progress, err := r.client.ConsumerProgress(ctx, r.cfg.Stream, r.name)
+	if r.broken = r.broken || errors.Is(err, jetstream.ErrConsumerNotFound); r.broken {
+		return false, now, nil // the next fetch begins again
+	}
+	return progress.Pending == 0 && progress.Deliveries == r.delivered, progress.Now, err
+}
 
 // Progress is the progress of a durable consumer.
 type Progress struct {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 )
 
 // KeepAlive restarts the ack wait of every message, as Hold does again and again.
@@ -81,4 +83,13 @@ func DeliveredToReaders(t testing.TB, c *Client, name string) (messages uint64) 
 		}
 	}
 	return messages
+}
+
+// WatchLimits returns how many messages and bytes of a watch may wait; a negative number is no limit.
+func (b *Bucket) WatchLimits(ctx context.Context) (messages, bytes int, err error) {
+	sub, err := (&watch{bucket: b, pattern: ">"}).subscribe(ctx, func(*nats.Msg) {})
+	if err != nil {
+		return 0, 0, err
+	}
+	return sub.PendingLimits()
 }

@@ -28,6 +28,12 @@ import (
 const (
 	// maxPayload leaves room above the largest trace, card and receipt.
 	maxPayload = 8 << 20
+	// maxPending is how many bytes may wait for a client before the server closes its connection. Our
+	// own services let less be on its way (docs/NATS.md); the rest is room for other programs.
+	maxPending = 256 << 20
+	// writeDeadline is how long a client may read nothing before the server closes its connection. On a
+	// machine with too few cores, a process may not run for longer than the server's default of 10 s.
+	writeDeadline = 30 * time.Second
 	// ReadyWithin bounds the recovery of the streams at start.
 	ReadyWithin = 5 * time.Minute
 	// readyStep is the interval at which a start checks whether the server has failed.
@@ -116,6 +122,8 @@ func options(dir string, at Endpoint) (*server.Options, error) {
 		JetStreamMaxStore: max(limit, 1), // 0 would be no limit
 		SyncAlways:        true,
 		MaxPayload:        maxPayload,
+		MaxPending:        maxPending,
+		WriteDeadline:     writeDeadline,
 		NoSigs:            true,
 	}, nil
 }

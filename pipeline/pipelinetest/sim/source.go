@@ -152,6 +152,15 @@ func (s *Source) Progress(ctx context.Context) (stream.Progress, error) {
 	return ask(ctx, s.process, "progress of", s.consumer.Name, func() (stream.Progress, error) { return s.consumer.Progress(), nil })
 }
 
+// AtEnd simulates stream.Consumer.AtEnd.
+func (s *Source) AtEnd(ctx context.Context) (end bool, now time.Time, err error) {
+	progress, err := s.Progress(ctx)
+	return err == nil && progress.Pending == 0, progress.Now, err
+}
+
+// OneServerDates simulates stream.Consumer.OneServerDates: the simulated broker is one server.
+func (s *Source) OneServerDates() bool { return true }
+
 func (s *Source) Close() {}
 
 // answers receives the answers to a delivery.

@@ -1,0 +1,187 @@
+package drift
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/service"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
+)
+
+// mostChanged is how many series of a partition may have changed since their states were stored. States
+// have some KB each, and are in memory until they are stored.
+const mostChanged = 4096
+
+// commitAll stores results at every tick, and states and positions at every checkpoint: when
+// CheckpointAge is over, when no trace waits, when many series have changed, and after the follower has
+// ended. States are much larger than points, and a crash only makes the next process fold again what came
+// after the last checkpoint.
+func (s *stage) commitAll(work context.Context, ended <-chan struct{}) error {
+	tick := time.NewTicker(s.cfg.BatchAge)
+	defer tick.Stop()
+	stored := time.Now() // the last checkpoint
+	for last := false; !last; {
+		select {
+		case <-tick.C:
+		case <-s.full:
+		case <-ended:
+			last = true
+		case <-work.Done():
+			return work.Err()
+		}
+		checkpoint := last || time.Since(stored) >= s.cfg.CheckpointAge || s.wantsCheckpoint()
+		b, err := s.take(checkpoint)
+		if err != nil {
+			return err
+		}
+		if err := s.commit(work, b); err != nil {
+			return err
+		}
+		if checkpoint {
+			stored = time.Now()
+			s.release()
+		}
+	}
+	return nil
+}
+
+// wantsCheckpoint reports whether no trace waits, or many series have changed.
+func (s *stage) wantsCheckpoint() bool {
+	waiting := 0
+	for _, p := range s.partitions {
+		p.mu.Lock()
+		waiting += p.fold.queue.waiting
+		changed := len(p.fold.changed)
+		p.mu.Unlock()
+		if changed >= mostChanged {
+			return true
+		}
+	}
+	return waiting == 0
+}
+
+// take takes the results of all partitions, with a checkpoint the states and positions, too.
+func (s *stage) take(checkpoint bool) (*batch, error) {
+	all := &batch{}
+	for _, p := range s.partitions {
+		p.mu.Lock()
+		own, err := p.fold.take(checkpoint)
+		if at := p.fold.floor(p.read); checkpoint && min(at, p.fold.position) > p.stored {
+			all.moves = append(all.moves, move{p, p.fold, at})
+		}
+		p.mu.Unlock()
+		if err != nil {
+			return nil, fmt.Errorf("partition %d: %w", p.number, err)
+		}
+		all.add(&own)
+	}
+	select {
+	case s.taken <- struct{}{}:
+	default:
+	}
+	return all, nil
+}
+
+// release records that the states of the last checkpoint are durable. If a fold has been replaced
+// meanwhile, the new one waits for nothing.
+func (s *stage) release() {
+	for _, p := range s.partitions {
+		p.mu.Lock()
+		p.fold.stored()
+		p.mu.Unlock()
+	}
+}
+
+// commit makes a batch durable and then moves the positions. The order of the steps is the
+// guarantee: a row refers only to what was stored before it. Each step is repeated until it
+// succeeds or ctx ends. The lease is confirmed before the first step and before positions move. After a
+// crash the states list what was applied; messages that they do not list are read again, and
+// give the same rows under the same ids.
+func (s *stage) commit(ctx context.Context, b *batch) error {
+	if b.empty() {
+		return nil
+	}
+	if b.messages > 0 {
+		s.committing.Store(&b.oldest)
+		defer s.committing.Store(nil)
+	}
+	confirm := func() error { return s.confirm(ctx) }
+	for _, step := range []struct {
+		operation string
+		do        func() error
+	}{
+		{"confirm the lease", confirm},
+		{"insert drift baselines", func() error { return s.rows.InsertDriftBaselines(ctx, b.baselines) }}, // after a crash the same rows again
+		{"insert drift points", func() error { return s.rows.InsertDriftPoints(ctx, b.points) }},          // after a crash the same rows again
+		{"insert drift alerts", func() error { return s.rows.InsertDriftAlerts(ctx, b.alerts) }},          // after a crash the same rows again
+		{"insert loops", func() error { return s.rows.InsertLoopAlerts(ctx, b.loops) }},                   // after a crash the same rows again
+		{"publish drift alerts", func() error { return publishAlerts(ctx, s.outlet, b.alerts) }},          // after a crash the same alerts again, under the same ids
+		{"publish loops", func() error { return publishLoops(ctx, s.outlet, b.loops) }},                   // after a crash the same alerts again, under the same ids
+		{"insert drift states", func() error { return s.rows.InsertDriftStates(ctx, b.states) }},          // after a crash the messages are read again: the states list them
+		{"confirm the lease", func() error { // without the lease the positions are another process's
+			if len(b.moves) == 0 {
+				return nil
+			}
+			return confirm()
+		}},
+	} {
+		if err := s.env.Retry.Do(ctx, step.operation, step.do); err != nil {
+			return err
+		}
+	}
+	s.move(ctx, b.moves)
+	s.metrics.committed(b)
+	return nil
+}
+
+// move is how far a partition is stored.
+type move struct {
+	partition *partition
+	of        *fold
+	to        uint64
+}
+
+// move moves positions. One attempt is enough: the states list the messages, and the next checkpoint
+// moves the position again.
+func (s *stage) move(ctx context.Context, moves []move) {
+	attempts := make([]func(context.Context) error, len(moves))
+	for i, m := range moves {
+		attempts[i] = func(ctx context.Context) error {
+			p := m.partition
+			if err := s.positions.MoveConsumer(ctx, stream.Traces, stream.DriftConsumer(p.number), m.to); err != nil {
+				s.env.Log.Warn("cannot store how far traces are measured; a process that starts now measures some of them again", "partition", p.number, "error", err)
+				return nil
+			}
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if p.fold == m.of {
+				p.stored = m.to
+			}
+			return nil
+		}
+	}
+	if len(attempts) > 0 {
+		_ = service.Group(ctx, attempts...) // no attempt returns an error
+	}
+}
+
+func publishAlerts(ctx context.Context, outlet Outlet, alerts []store.DriftAlert) error {
+	if len(alerts) == 0 {
+		return nil
+	}
+	messages := make([]wire.Alert, len(alerts))
+	for i := range alerts {
+		alert := &alerts[i].DriftAlert
+		data, err := json.Marshal(alert)
+		if err != nil {
+			return fmt.Errorf("encode drift alert %s: %w", wire.DriftAlertID(alert), err)
+		}
+		messages[i] = wire.Alert{Kind: subject.AlertDrift, Agent: alert.AgentID, ID: wire.DriftAlertID(alert), Data: data}
+	}
+	return outlet.PublishAlerts(ctx, messages)
+}
