@@ -20,6 +20,8 @@ type benchCommands struct {
 	Steady benchSteadyCommand `cmd:"" help:"All stages at a given rate: latencies, and whether the rate is held."`
 	Seal   benchSealCommand   `cmd:"" help:"The exporter seals the sessions of a backlog."`
 	Drift  benchDriftCommand  `cmd:"" help:"Drift works through a backlog."`
+	Agents benchAgentsCommand `cmd:"" help:"A stage works through a backlog of many agents."`
+	Rows   benchRowsCommand   `cmd:"" help:"Many stored rows: how long the questions of people take, and the verifier's backlog."`
 	Check  benchCheckCommand  `cmd:"" help:"Measure scenarios again, and compare their ratios to the floor with recorded ones."`
 }
 
@@ -88,6 +90,49 @@ func (*benchDriftCommand) Help() string {
 // Run measures.
 func (c *benchDriftCommand) Run(ctx context.Context, con *console) error {
 	return c.run(ctx, con, bench.Drift, bench.Config{})
+}
+
+type benchAgentsCommand struct {
+	N         int    `name:"n" default:"50000" help:"Number of agents, each with a card. Of more than 50,000, the others publish nothing."`
+	Traces    int    `default:"100000" help:"Number of traces, of about 1.9 KB each."`
+	Stage     string `default:"verifier" enum:"verifier,drift" help:"The stage: verifier or drift."`
+	Instances int    `default:"1" help:"Number of processes of the stage."`
+	Rounds    int    `default:"1" help:"Number of measurements; medians are printed."`
+	Floor     bool   `default:"true" negatable:"" help:"Measure the floor, too."`
+	Profile   string `type:"existingdir" placeholder:"DIR" help:"Write a CPU profile of the stage into this directory."`
+	JSON      bool   `help:"Print one JSON object."`
+}
+
+// Help returns the examples.
+func (*benchAgentsCommand) Help() string {
+	return examples("plumbline bench agents --n 50000", "plumbline bench agents --n 1000000 --stage drift --json")
+}
+
+// Run measures.
+func (c *benchAgentsCommand) Run(ctx context.Context, con *console) error {
+	f := benchFlags{Traces: c.Traces, Agents: c.N, Instances: c.Instances, Rounds: c.Rounds, Floor: c.Floor, Profile: c.Profile, JSON: c.JSON}
+	return f.run(ctx, con, bench.Agents, bench.Config{Stage: c.Stage})
+}
+
+type benchRowsCommand struct {
+	N      int  `name:"n" default:"20000000" help:"Number of traces that are stored first, with their verdicts, points, sessions and bundles."`
+	Traces int  `default:"100000" help:"Number of traces of the verifier's backlog."`
+	Floor  bool `default:"true" negatable:"" help:"Measure the floor, too."`
+	JSON   bool `help:"Print one JSON object."`
+}
+
+// Help returns the examples.
+func (*benchRowsCommand) Help() string {
+	return examples("plumbline bench rows", "plumbline bench rows --n 1000000 --traces 20000 --no-floor --json")
+}
+
+// Run measures.
+func (c *benchRowsCommand) Run(ctx context.Context, con *console) error {
+	if c.N < 1 {
+		return usagef("--n: want at least 1")
+	}
+	f := benchFlags{Traces: c.Traces, Agents: 200, Instances: 1, Rounds: 1, Floor: c.Floor, JSON: c.JSON}
+	return f.run(ctx, con, bench.Rows, bench.Config{Rows: c.N})
 }
 
 type benchIngestCommand struct {

@@ -23,6 +23,8 @@ type Config struct {
 	Publishers int      `json:"publishers,omitempty"`
 	Lines      int      `json:"lines,omitempty"` // in a post
 	Rate       float64  `json:"rate,omitempty"`  // of Steady, traces a second
+	Rows       int      `json:"rows,omitempty"`  // of Rows, stored first
+	Stage      string   `json:"stage,omitempty"` // of Agents, whose backlog it is
 
 	WithoutFloor bool   `json:"without_floor,omitempty"`
 	Profile      string `json:"-"` // directory for CPU profiles of the stages; "": none
@@ -46,7 +48,8 @@ type Scenario func(ctx context.Context, cfg Config) (*Result, error)
 
 // Scenarios returns the scenarios by name.
 func Scenarios() map[string]Scenario {
-	return map[string]Scenario{"drain": Drain, "ingest": Ingest, "all": All, "steady": Steady, "seal": Seal, "drift": Drift}
+	return map[string]Scenario{"drain": Drain, "ingest": Ingest, "all": All, "steady": Steady, "seal": Seal, "drift": Drift,
+		"agents": Agents, "rows": Rows}
 }
 
 // measurement measures one round: the scenario, and the floor unless it is left out. n is the number of the round.
@@ -54,7 +57,14 @@ type measurement func(ctx context.Context, cfg *Config, l *load, n int) (run, fl
 
 // Drain measures how fast the verifier works through a backlog.
 func Drain(ctx context.Context, cfg Config) (*Result, error) {
-	return rounds(ctx, "drain", &cfg, cfg.newLoad(), (&backlog{stage: machine.Verifier, clock: (*site).clockVerifier}).measure)
+	return rounds(ctx, "drain", &cfg, cfg.newLoad(), drainOf(machine.Verifier).measure)
+}
+
+func drainOf(stage string) *backlog {
+	if stage == machine.Drift {
+		return &backlog{stage: machine.Drift, clock: (*site).clockDrift, prepare: (*site).judge}
+	}
+	return &backlog{stage: machine.Verifier, clock: (*site).clockVerifier}
 }
 
 // Ingest measures how fast ingest alone makes posts durable.
@@ -80,7 +90,7 @@ func Seal(ctx context.Context, cfg Config) (*Result, error) {
 
 // Drift measures how fast drift works through a backlog.
 func Drift(ctx context.Context, cfg Config) (*Result, error) {
-	return rounds(ctx, "drift", &cfg, cfg.newLoad(), (&backlog{stage: machine.Drift, clock: (*site).clockDrift, prepare: (*site).judge}).measure)
+	return rounds(ctx, "drift", &cfg, cfg.newLoad(), drainOf(machine.Drift).measure)
 }
 
 func (c *Config) newLoad() *load {
@@ -210,7 +220,7 @@ const floorTraces = 100_000
 // Polling intervals. What is asked from the database is asked less often.
 const (
 	closely   = 10 * time.Millisecond
-	leisurely = 100 * time.Millisecond
+	leisurely = 250 * time.Millisecond
 )
 
 // stop stops the clock when done, and reads what the processes used.

@@ -1,10 +1,14 @@
 package bench
 
 import (
+	"bytes"
+	"fmt"
+	"iter"
 	"time"
 
 	"github.com/plumbline/plumbline/fleet"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -12,6 +16,7 @@ import (
 // each session ends it.
 type load struct {
 	cards   []fleet.Card
+	copies  int // as many cards are registered in addition: copies of cards for agents that publish nothing
 	records []stream.Record
 	bytes   int64
 }
@@ -30,6 +35,24 @@ func newLoad(agents, traces int, now time.Time) *load {
 		l.bytes += int64(len(trace.Raw))
 	}
 	return l
+}
+
+// registered yields all cards by their key.
+func (l *load) registered() iter.Seq[stream.Write] {
+	return func(yield func(stream.Write) bool) {
+		for i := range len(l.cards) + l.copies {
+			card := l.cards[i%len(l.cards)]
+			if round := i / len(l.cards); round > 0 {
+				suffix := fmt.Sprintf("-%d", round)
+				card.Raw = bytes.ReplaceAll(card.Raw, []byte(`"`+card.CardID+`"`), []byte(`"`+card.CardID+suffix+`"`))
+				card.Raw = bytes.ReplaceAll(card.Raw, []byte(`"`+card.AgentID+`"`), []byte(`"`+card.AgentID+suffix+`"`))
+				card.CardID += suffix
+			}
+			if !yield(stream.Write{Key: subject.Token(card.CardID), Value: card.Raw}) {
+				return
+			}
+		}
+	}
 }
 
 // only returns the load without the traces after the first n.

@@ -20,9 +20,9 @@ type Result struct {
 	Ratio     float64  `json:"ratio"`      // of both, in the same round
 	CPU       figures  `json:"cpu_us"`     // of each process, µs a trace
 	RSS       figures  `json:"rss_mib"`    // of each process, highest resident memory
-	P50       *float64 `json:"p50_ms"`     // from when a post is due until its answer
+	P50       *float64 `json:"p50_ms"`     // from when a post is due until its answer; of Rows, of the questions
 	P99       *float64 `json:"p99_ms"`
-	Held      bool     `json:"held"` // the given rate; a scenario without one holds always
+	Held      bool     `json:"held"` // the given rate of Steady, a second for each question of Rows; otherwise true
 
 	P999      *float64  `json:"p999_ms,omitempty"`
 	Queryable figures   `json:"queryable_ms,omitempty"` // from when a trace is due until it is queryable
@@ -183,9 +183,15 @@ func (r *Result) WriteText(w io.Writer) error {
 	if r.FloorRate > 0 {
 		fmt.Fprintf(t, "floor\t%.0f\t1.00\n", r.FloorRate)
 	}
-	fmt.Fprintf(t, "%s\t%.0f\t%.2f\n", r.Scenario, r.Rate, r.Ratio)
+	ratio := func(v float64) string { // without a floor there is none
+		if r.FloorRate == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%.2f", v)
+	}
+	fmt.Fprintf(t, "%s\t%.0f\t%s\n", r.Scenario, r.Rate, ratio(r.Ratio))
 	for _, name := range slices.Sorted(maps.Keys(r.Rates)) {
-		fmt.Fprintf(t, "  until %s\t%.0f\t%.2f\tafter %.1f s\n", name, r.Rates[name], r.Ratios[name], r.Seconds[name])
+		fmt.Fprintf(t, "  until %s\t%.0f\t%s\tafter %.1f s\n", name, r.Rates[name], ratio(r.Ratios[name]), r.Seconds[name])
 	}
 	if r.P50 != nil {
 		fmt.Fprintf(t, "\n\tp50\tp99\tp999\nanswered, ms\t%.0f\t%.0f\t%.0f\n", *r.P50, *r.P99, *r.P999)
@@ -197,7 +203,7 @@ func (r *Result) WriteText(w io.Writer) error {
 		fmt.Fprintf(t, "%s after the last post was due\t%.1f s\n", name, r.Lag[name])
 	}
 	if !r.Held {
-		fmt.Fprintf(t, "\nTHE RATE WAS NOT HELD\n")
+		fmt.Fprintf(t, "\nNOT HELD\n")
 	}
 	fmt.Fprintf(t, "\n\tCPU µs a trace\tof the floor\tMiB\tbytes written a trace\n")
 	if v, ok := r.FloorCPU[floorName]; ok {

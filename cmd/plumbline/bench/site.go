@@ -16,7 +16,6 @@ import (
 	"github.com/plumbline/plumbline/pipeline/database"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
-	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
 // site is an installation on an empty directory: broker, database and stages are processes of their own.
@@ -151,16 +150,21 @@ func (s *site) register(ctx context.Context, l *load) error {
 		return err
 	}
 	const together = 1000
-	for from := 0; from < len(l.cards); from += together {
-		var writes []stream.Write
-		for _, card := range l.cards[from:min(from+together, len(l.cards))] {
-			writes = append(writes, stream.Write{Key: subject.Token(card.CardID), Value: card.Raw})
+	writes := make([]stream.Write, 0, together)
+	for card := range l.registered() {
+		if writes = append(writes, card); len(writes) < together {
+			continue
 		}
 		if _, err := bucket.WriteAll(ctx, writes); err != nil {
 			return err
 		}
+		writes = writes[:0]
 	}
-	return nil
+	if len(writes) == 0 {
+		return nil
+	}
+	_, err = bucket.WriteAll(ctx, writes)
+	return err
 }
 
 // publish publishes a load on the broker, in atomic batches, in parts that do not need much memory.
