@@ -20,7 +20,7 @@ type benchCommands struct {
 	Steady benchSteadyCommand `cmd:"" help:"All stages at a given rate: latencies, and whether the rate is held."`
 	Seal   benchSealCommand   `cmd:"" help:"The exporter seals the sessions of a backlog."`
 	Drift  benchDriftCommand  `cmd:"" help:"Drift works through a backlog."`
-	Agents benchAgentsCommand `cmd:"" help:"A stage works through a backlog of many agents."`
+	Agents benchAgentsCommand `cmd:"" help:"The verifier, and then drift, work through a backlog of many agents."`
 	Rows   benchRowsCommand   `cmd:"" help:"Many stored rows: how long the questions of people take, and the verifier's backlog."`
 	Check  benchCheckCommand  `cmd:"" help:"Measure scenarios again, and compare their ratios to the floor with recorded ones."`
 }
@@ -95,23 +95,22 @@ func (c *benchDriftCommand) Run(ctx context.Context, con *console) error {
 type benchAgentsCommand struct {
 	N         int    `name:"n" default:"50000" help:"Number of agents, each with a card. Of more than 50,000, the others publish nothing."`
 	Traces    int    `default:"100000" help:"Number of traces, of about 1.9 KB each."`
-	Stage     string `default:"verifier" enum:"verifier,drift" help:"The stage: verifier or drift."`
-	Instances int    `default:"1" help:"Number of processes of the stage."`
+	Instances int    `default:"1" help:"Number of processes of each stage."`
 	Rounds    int    `default:"1" help:"Number of measurements; medians are printed."`
 	Floor     bool   `default:"true" negatable:"" help:"Measure the floor, too."`
-	Profile   string `type:"existingdir" placeholder:"DIR" help:"Write a CPU profile of the stage into this directory."`
+	Profile   string `type:"existingdir" placeholder:"DIR" help:"Write a CPU profile of each stage into this directory."`
 	JSON      bool   `help:"Print one JSON object."`
 }
 
 // Help returns the examples.
 func (*benchAgentsCommand) Help() string {
-	return examples("plumbline bench agents --n 50000", "plumbline bench agents --n 1000000 --stage drift --json")
+	return examples("plumbline bench agents --n 50000", "plumbline bench agents --n 1000000 --json")
 }
 
 // Run measures.
 func (c *benchAgentsCommand) Run(ctx context.Context, con *console) error {
 	f := benchFlags{Traces: c.Traces, Agents: c.N, Instances: c.Instances, Rounds: c.Rounds, Floor: c.Floor, Profile: c.Profile, JSON: c.JSON}
-	return f.run(ctx, con, bench.Agents, bench.Config{Stage: c.Stage})
+	return f.run(ctx, con, bench.Agents, bench.Config{})
 }
 
 type benchRowsCommand struct {

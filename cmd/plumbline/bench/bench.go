@@ -24,7 +24,6 @@ type Config struct {
 	Lines      int      `json:"lines,omitempty"` // in a post
 	Rate       float64  `json:"rate,omitempty"`  // of Steady, traces a second
 	Rows       int      `json:"rows,omitempty"`  // of Rows, stored first
-	Stage      string   `json:"stage,omitempty"` // of Agents, whose backlog it is
 
 	WithoutFloor bool   `json:"without_floor,omitempty"`
 	Profile      string `json:"-"` // directory for CPU profiles of the stages; "": none
@@ -57,14 +56,7 @@ type measurement func(ctx context.Context, cfg *Config, l *load, n int) (run, fl
 
 // Drain measures how fast the verifier works through a backlog.
 func Drain(ctx context.Context, cfg Config) (*Result, error) {
-	return rounds(ctx, "drain", &cfg, cfg.newLoad(), drainOf(machine.Verifier).measure)
-}
-
-func drainOf(stage string) *backlog {
-	if stage == machine.Drift {
-		return &backlog{stage: machine.Drift, clock: (*site).clockDrift, prepare: (*site).judge}
-	}
-	return &backlog{stage: machine.Verifier, clock: (*site).clockVerifier}
+	return rounds(ctx, "drain", &cfg, cfg.newLoad(), (&backlog{stage: machine.Verifier, clock: (*site).clockVerifier}).measure)
 }
 
 // Ingest measures how fast ingest alone makes posts durable.
@@ -90,7 +82,7 @@ func Seal(ctx context.Context, cfg Config) (*Result, error) {
 
 // Drift measures how fast drift works through a backlog.
 func Drift(ctx context.Context, cfg Config) (*Result, error) {
-	return rounds(ctx, "drift", &cfg, cfg.newLoad(), drainOf(machine.Drift).measure)
+	return rounds(ctx, "drift", &cfg, cfg.newLoad(), (&backlog{stage: machine.Drift, clock: (*site).clockDrift, prepare: (*site).judge}).measure)
 }
 
 func (c *Config) newLoad() *load {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/machine"
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/schema"
 )
 
 func TestMain(m *testing.M) {
@@ -27,7 +29,17 @@ func TestScenariosMeasureEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.WithoutFloor, cfg.Publishers, cfg.Lines, cfg.Rate = true, 3, 50, 2000
+	cfg.WithoutFloor = true
+	agents, err := Agents(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Rows = 600 // 300 pass through the stages, and are copied once
+	rows, err := Rows(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Publishers, cfg.Lines, cfg.Rate = 3, 50, 2000
 	cfg.Stages = []string{machine.Ingest, machine.Verifier, machine.Exporter}
 	steady, err := Steady(t.Context(), cfg)
 	if err != nil {
@@ -38,6 +50,8 @@ func TestScenariosMeasureEverything(t *testing.T) {
 		used string // the processes whose CPU is known
 	}{
 		"drain":  {drain, "broker engine verifier"},
+		"agents": {agents, "broker drift engine verifier"},
+		"rows":   {rows, "broker engine verifier"},
 		"steady": {steady, "broker engine exporter ingest verifier"},
 	} {
 		r := c.got
@@ -55,6 +69,12 @@ func TestScenariosMeasureEverything(t *testing.T) {
 	}
 	if drain.FloorRate <= 0 || drain.Ratio != drain.Rate/drain.FloorRate || drain.P50 != nil || !drain.Held {
 		t.Errorf("drain: %+v", drain)
+	}
+	if agents.Other["cards"] < 20 || agents.Other["first_s"] <= 0 || agents.Other["of_few"] <= 0 || agents.Rates["watched"] <= 0 {
+		t.Errorf("agents: %+v", agents)
+	}
+	if len(rows.Asked) != len(questions) || *rows.P99 != slices.Max(slices.Collect(maps.Values(rows.Asked))) || rows.Row["traces"] < 100 || rows.Row["bundles"] < 10 {
+		t.Errorf("rows: %+v", rows)
 	}
 	if steady.P50 == nil || *steady.P50 > *steady.P99 || steady.Queryable["p50"] <= *steady.P50 || steady.Seconds["sealed"] < steady.Seconds["answered"] ||
 		steady.Seconds["answered"] < 0.19 {
@@ -128,6 +148,26 @@ func TestLowerRatiosAreReported(t *testing.T) {
 	}
 	if _, err := ReadRatios([]byte("{}\nnothing\n")); err == nil {
 		t.Error("a line that is not JSON is accepted")
+	}
+}
+
+// Agents beyond those at work have cards of their own, which can be read.
+func TestCopiesOfCards(t *testing.T) {
+	l := newLoad(3, 10, time.Now())
+	l.copies = 2*len(l.cards) + 1
+	keys, agents := map[string]bool{}, map[string]bool{}
+	for write := range l.registered() {
+		card, err := schema.DecodeCard(write.Value)
+		if err != nil {
+			t.Fatalf("key %s: %v", write.Key, err)
+		}
+		keys[write.Key], agents[card.AgentID] = true, true
+		if write.Key != subject.Token(card.CardID) {
+			t.Errorf("card %s is at key %s", card.CardID, write.Key)
+		}
+	}
+	if want := 3*len(l.cards) + 1; len(keys) != want || len(agents) < 3*3+1 {
+		t.Errorf("%d keys and %d agents, want %d keys", len(keys), len(agents), want)
 	}
 }
 

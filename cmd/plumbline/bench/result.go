@@ -36,7 +36,9 @@ type Result struct {
 	Written   figures   `json:"written_bytes"` // to disk by each process, a trace; 0 for a file system in memory
 	Stored    figures   `json:"stored_bytes"`  // size of the files when the clock stops, a trace
 	Bytes     float64   `json:"trace_bytes"`
-	Other     figures   `json:"other,omitempty"` // of this scenario alone
+	Asked     figures   `json:"asked_ms,omitempty"`  // middle time of each question of Rows
+	Row       figures   `json:"row_bytes,omitempty"` // size on disk of a row of each table, of Rows
+	Other     figures   `json:"other,omitempty"`     // of this scenario alone
 	Options   Config    `json:"options"`
 	Rounds    []figures `json:"rounds"`             // rate, floor_rate and ratio of each round
 	Warnings  []string  `json:"warnings,omitempty"` // what the processes logged
@@ -62,6 +64,8 @@ type measured struct {
 	queryable []time.Duration          // of each trace
 	used      map[string]usage
 	stored    map[string]int64
+	asked     figures // see Result
+	row       figures
 	other     figures
 	warnings  []string
 	late      bool // the given rate was not held
@@ -72,7 +76,7 @@ func (m *measured) result(scenario string, floor *measured) *Result {
 	n := float64(len(m.load.records))
 	rate := func(d time.Duration) float64 { return n / d.Seconds() }
 	r := &Result{
-		Scenario: scenario, Traces: len(m.load.records), Rate: rate(m.took), Held: !m.late, Bytes: float64(m.load.bytes) / n, Warnings: m.warnings, Other: m.other,
+		Scenario: scenario, Traces: len(m.load.records), Rate: rate(m.took), Held: !m.late, Bytes: float64(m.load.bytes) / n, Warnings: m.warnings, Asked: m.asked, Row: m.row, Other: m.other,
 		CPU: m.cpu(), RSS: figures{}, Written: figures{}, Stored: figures{}, Seconds: figures{}, Rates: figures{}, Ratios: figures{}, Lag: figures{},
 	}
 	r.CPUSum = r.CPU.sum()
@@ -158,6 +162,7 @@ func combine(rounds []*Result) *Result {
 	r.Rates, r.Ratios = byName(func(r *Result) figures { return r.Rates }), byName(func(r *Result) figures { return r.Ratios })
 	r.Written, r.Stored = byName(func(r *Result) figures { return r.Written }), byName(func(r *Result) figures { return r.Stored })
 	r.Queryable, r.Other = byName(func(r *Result) figures { return r.Queryable }), byName(func(r *Result) figures { return r.Other })
+	r.Asked, r.Row = byName(func(r *Result) figures { return r.Asked }), byName(func(r *Result) figures { return r.Row })
 	for _, round := range rounds[1:] {
 		r.Held = r.Held && round.Held
 		r.Warnings, r.Rounds = append(r.Warnings, round.Warnings...), append(r.Rounds, round.Rounds...)
@@ -193,7 +198,7 @@ func (r *Result) WriteText(w io.Writer) error {
 	for _, name := range slices.Sorted(maps.Keys(r.Rates)) {
 		fmt.Fprintf(t, "  until %s\t%.0f\t%s\tafter %.1f s\n", name, r.Rates[name], ratio(r.Ratios[name]), r.Seconds[name])
 	}
-	if r.P50 != nil {
+	if r.P50 != nil && len(r.Asked) == 0 {
 		fmt.Fprintf(t, "\n\tp50\tp99\tp999\nanswered, ms\t%.0f\t%.0f\t%.0f\n", *r.P50, *r.P99, *r.P999)
 	}
 	if len(r.Queryable) > 0 {
@@ -216,8 +221,14 @@ func (r *Result) WriteText(w io.Writer) error {
 	for _, name := range slices.Sorted(maps.Keys(r.Stored)) {
 		fmt.Fprintf(t, "bytes kept a trace: %s\t%.0f\n", name, r.Stored[name])
 	}
+	for _, name := range slices.Sorted(maps.Keys(r.Row)) {
+		fmt.Fprintf(t, "bytes on disk a row: %s\t%.0f\n", name, r.Row[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Asked)) {
+		fmt.Fprintf(t, "ms: %s\t%.0f\n", name, r.Asked[name])
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.Other)) {
-		fmt.Fprintf(t, "%s\t%.1f\n", name, r.Other[name])
+		fmt.Fprintf(t, "%s\t%.2f\n", name, r.Other[name])
 	}
 	for _, line := range r.Warnings {
 		fmt.Fprintf(t, "LOGGED %s\n", line)
