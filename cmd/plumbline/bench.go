@@ -251,8 +251,7 @@ func (c *benchCheckCommand) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
-	t, good := newTable(con.out), true
-	t.row("scenario", "recorded", "now", "")
+	good := true
 	for _, r := range recorded {
 		if len(c.Scenarios) > 0 && !slices.Contains(c.Scenarios, r.Scenario) {
 			continue
@@ -267,9 +266,11 @@ func (c *benchCheckCommand) Run(ctx context.Context, con *console) error {
 			return err
 		}
 		for _, d := range bench.Compare(r, now) {
-			t.row(d.Name, fmt.Sprintf("%.2f", d.Recorded), fmt.Sprintf("%.2f", d.Now), d.Verdict())
 			good = good && !d.Slower()
+			if _, err := fmt.Fprintln(con.out, d); err != nil {
+				return err
+			}
 		}
 	}
-	return found(t.Flush(), good)
+	return found(nil, good)
 }

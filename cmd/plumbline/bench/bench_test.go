@@ -133,18 +133,30 @@ func TestQuantilesAreMeasuredValues(t *testing.T) {
 }
 
 func TestLowerRatiosAreReported(t *testing.T) {
-	recorded, err := ReadRatios([]byte(`{"scenario":"drain","ratio":0.6}` + "\n\n" + `{"scenario":"all","ratio":0.3,"ratios":{"sealed":0.2,"watched":0.1}}` + "\n"))
-	if err != nil || len(recorded) != 2 {
+	recorded, err := ReadRatios([]byte(`{"scenario":"drain","ratio":0.6}` + "\n\n" + `{"scenario":"all","ratio":0.3,"ratios":{"sealed":0.2,"watched":0.1}}` + "\n" +
+		`{"scenario":"steady","ratio":0.1,"held":true,"options":{"rate":5000,"lines":25}}` + "\n"))
+	if err != nil || len(recorded) != 3 {
 		t.Fatalf("%d results, %v", len(recorded), err)
 	}
-	if d := Compare(recorded[0], &Result{Ratio: 0.52}); len(d) != 1 || d[0].Slower() {
-		t.Errorf("0.52 instead of 0.6: %+v", d)
-	}
-	if d := Compare(recorded[0], &Result{Ratio: 0.5}); !d[0].Slower() {
-		t.Errorf("0.5 instead of 0.6: %+v", d)
-	}
-	if d := Compare(recorded[1], &Result{Ratio: 0.3, Ratios: figures{"sealed": 0.16}}); len(d) != 2 || d[0].Slower() || !d[1].Slower() {
-		t.Errorf("sealed at 0.16 instead of 0.2: %+v", d)
+	drain, all, steady := recorded[0], recorded[1], recorded[2]
+	for want, d := range map[string][]Difference{
+		"drain: the recorded ratio is 0.600, the measured one 0.515: good":                                                          Compare(drain, &Result{Ratio: 0.515}),
+		"drain: the recorded ratio is 0.600, the measured one 0.505: FAIL: lower by more than 15 %":                                 Compare(drain, &Result{Ratio: 0.505}),
+		"drain: the recorded ratio is 0.600, the measured one 0.700: higher by more than 15 %: record the new result":               Compare(drain, &Result{Ratio: 0.7}),
+		"all, sealed: the recorded ratio is 0.200, the measured one 0.160: FAIL: lower by more than 15 %":                           Compare(all, &Result{Ratio: 0.3, Ratios: figures{"sealed": 0.16, "watched": 0.1}}),
+		"all, watched: the recorded ratio is 0.100, the measured one 0.000: FAIL: lower by more than 15 %":                          Compare(all, &Result{Ratio: 0.3, Ratios: figures{"sealed": 0.2}}),
+		"steady at 5000/s in posts of 25, held: the recorded ratio is 1.000, the measured one 0.000: FAIL: lower by more than 15 %": Compare(steady, &Result{Ratio: 0.1}),
+	} {
+		fails, said := 0, ""
+		for i := range d {
+			said += d[i].String() + "\n"
+			if d[i].Slower() {
+				fails++
+			}
+		}
+		if !strings.Contains(said, want+"\n") || fails != strings.Count(want, "FAIL") {
+			t.Errorf("%d fail:\n%swant %s", fails, said, want)
+		}
 	}
 	if _, err := ReadRatios([]byte("{}\nnothing\n")); err == nil {
 		t.Error("a line that is not JSON is accepted")
