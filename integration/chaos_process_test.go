@@ -15,7 +15,7 @@ func processScenarios() []scenario {
 	for _, victim := range processes {
 		all = append(all, scenario{name: "kill-" + victim, traces: lines, strike: func(s *site, r *rand.Rand) { s.killAgain(victim, r) }})
 	}
-	return all
+	return append(all, scenario{name: "kill-owner", traces: lines * 2, strike: (*site).killOwners})
 }
 
 // killAgain kills a process as often as flag -kills states, each time at a random moment

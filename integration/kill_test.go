@@ -128,8 +128,11 @@ func TestFleetSurvivesKills(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	planned := fleet.New(fleet.Config{Seed: 2, Agents: 40, Traces: 3000 * *kills, Start: time.Now().UTC()})
-	s.deliver(planned, slices.Repeat(s.faults(), *kills))
+	second := s.secondVerifier()
+	owner := fault{"one of two verifiers", func() error { return s.killOwner(s.verifier, second) }, func(c store.Counts) bool { return c.Verdicts > 0 }}
+	s.deliver(planned, slices.Repeat(append(s.faults(), owner), *kills))
 	s.compare(planned)
+	second.terminate()
 	s.terminate()
 }
 

@@ -4,8 +4,10 @@ package brokertest
 
 import (
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -92,6 +94,26 @@ func (s *Server) Wipe() {
 		s.t.Fatal(err)
 	}
 	s.Start()
+}
+
+// Save copies the server's data, and returns a function that puts the copy back. The server is
+// stopped meanwhile.
+func (s *Server) Save() (restore func()) {
+	s.t.Helper()
+	s.Stop()
+	saved := filepath.Join(s.t.TempDir(), "saved")
+	if err := os.CopyFS(saved, os.DirFS(s.dir)); err != nil {
+		s.t.Fatal(err)
+	}
+	s.Start()
+	return func() {
+		s.t.Helper()
+		s.Stop()
+		if err := errors.Join(os.RemoveAll(s.dir), os.CopyFS(s.dir, os.DirFS(saved))); err != nil {
+			s.t.Fatal(err)
+		}
+		s.Start()
+	}
 }
 
 // LeftBehind returns options for goleak that ignore the goroutines that the server itself

@@ -85,9 +85,10 @@ func (m *Member) join(ctx context.Context) error {
 		return err
 	}
 	var gone []string
-	for _, other := range m.others() {
-		if errors.Is(m.cfg.Presence.Reach(ctx, &other), stream.ErrGone) {
-			gone = append(gone, other.ID)
+	others, answers := m.ask(ctx)
+	for i := range others {
+		if errors.Is(answers[i], stream.ErrGone) {
+			gone = append(gone, others[i].ID)
 		}
 	}
 	return m.update(ctx, func(s *stream.Shares) error {
@@ -169,15 +170,15 @@ func (m *Member) read(ctx context.Context) error {
 	return nil
 }
 
-// learn takes over a record, and tells the current term if anyone has joined or left or a partition
-// is to move.
+// learn takes over a record, and tells the current term if anyone has joined or left, a partition is
+// to move, or the record has gone back.
 func (m *Member) learn(shares stream.Shares, value []byte, revision uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	same := slices.Equal(m.shares.Members, shares.Members)
+	same := slices.Equal(m.shares.Members, shares.Members) && m.shares.Created.Equal(shares.Created)
 	for p := range shares.Partitions {
 		a, b := &m.shares.Partitions[p], &shares.Partitions[p]
-		same = same && a.Owner == b.Owner && a.Heir == b.Heir && a.Epoch == b.Epoch
+		same = same && a.Owner == b.Owner && a.Heir == b.Heir && a.Epoch == b.Epoch && a.Done <= b.Done
 	}
 	m.shares, m.value, m.revision = shares, value, revision
 	if m.value == nil {
@@ -261,6 +262,11 @@ func (m *Member) serve(ctx context.Context, work func(ctx context.Context, term 
 	switch err := m.work(inTerm, term, work); {
 	case err == nil:
 		m.rested = term
+	case errors.Is(err, stream.ErrReplaced):
+		m.cfg.Log.Warn("the stream is not the one that was read; this process begins where the new one does", "error", err)
+		if err := m.cfg.Retry.Do(ctx, "set the positions for the new stream", func() error { return m.join(ctx) }); err != nil {
+			return service.UnlessEnded(ctx, err)
+		}
 	case errors.Is(err, ErrLost) || ctx.Err() == nil && inTerm.Err() != nil: // the next owner does again what was in hand
 		m.cfg.Log.Warn("a term as owner of partitions ended before its work was done; it is done again", "error", err)
 	default:
@@ -302,6 +308,9 @@ func (m *Member) work(ctx context.Context, term *Term, work func(ctx context.Con
 		return service.UnlessEnded(ctx, err)
 	}
 	defer term.source.Close()
+	if !term.source.StreamCreated().Equal(term.stream) {
+		return stream.ErrReplaced
+	}
 	return work(ctx, term)
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// ErrLost means that a partition of the term belongs to another process now. Nothing is lost by it:
-// the other one does what this one has not called done.
-var ErrLost = errors.New("the partition has another owner now")
+// ErrLost means that a partition of the term belongs to another process now, or that the record has
+// gone back. Nothing is lost by it: the next owner does what the record does not call done.
+var ErrLost = errors.New("the partition has another owner now, or an earlier position")
 
 // Term is a time during which a process owns the same partitions. Fetch is called by one goroutine;
 // Begin and Done may be called by another one.
@@ -22,6 +22,7 @@ type Term struct {
 	source Source
 	owned  [subject.Partitions]bool
 	start  [subject.Partitions]stream.Share // when the term began
+	stream time.Time                        // when the stream was created whose sequences they are
 
 	handed uint64    // the last sequence that Fetch returned
 	seen   uint64    // the last sequence that Fetch received
@@ -32,7 +33,7 @@ type Term struct {
 
 // newTerm returns the term by the current record. The caller holds the lock.
 func newTerm(m *Member) *Term {
-	t := &Term{member: m, start: m.shares.Partitions, idle: time.Now()}
+	t := &Term{member: m, start: m.shares.Partitions, stream: m.shares.Created, idle: time.Now()}
 	for p := range t.start {
 		t.owned[p] = t.start[p].Owner == m.self.ID
 	}
@@ -48,11 +49,19 @@ func (t *Term) over() bool {
 	for p := range t.start {
 		share := &t.member.shares.Partitions[p]
 		owned := share.Owner == t.member.self.ID
-		if owned != t.owned[p] || owned && (share.Epoch != t.start[p].Epoch || share.Heir != share.Owner) {
+		if owned != t.owned[p] || owned && (share.Heir != share.Owner || !t.holds(&t.member.shares, p)) {
 			return true
 		}
 	}
 	return false
+}
+
+// holds reports whether by a record a partition of the term still belongs to it. It does not if the
+// record has gone back: the stream was replaced, or an older record was restored. Then the next term
+// begins where the record says.
+func (t *Term) holds(s *stream.Shares, p int) bool {
+	share, start := &s.Partitions[p], &t.start[p]
+	return share.Owner == t.member.self.ID && share.Epoch == start.Epoch && s.Created.Equal(t.stream) && share.Done >= max(start.Done, t.done.Load())
 }
 
 func (t *Term) empty() bool { return t.owned == [subject.Partitions]bool{} }
@@ -148,7 +157,7 @@ func (t *Term) change(ctx context.Context, edit func(*stream.Share)) error {
 			share := &s.Partitions[p]
 			switch {
 			case !t.owned[p]:
-			case share.Owner != t.member.self.ID || share.Epoch != t.start[p].Epoch:
+			case !t.holds(s, p):
 				lost = append(lost, p)
 			default:
 				edit(share)

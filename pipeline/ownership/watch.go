@@ -66,15 +66,22 @@ func (m *Member) joined() bool {
 	return isMember(&m.shares, m.self.ID)
 }
 
-// expel asks the other members, and removes those that are gone or were silent for too long.
-func (m *Member) expel(ctx context.Context, absences map[string]absence) error {
-	others, asked := m.others(), time.Now()
-	answers := make([]error, len(others))
+// ask asks the other members at the same time whether they are there.
+func (m *Member) ask(ctx context.Context) (others []stream.Holder, answers []error) {
+	others = m.others()
+	answers = make([]error, len(others))
 	var questions sync.WaitGroup
 	for i := range others {
 		questions.Go(func() { answers[i] = m.cfg.Presence.Reach(ctx, &others[i]) })
 	}
 	questions.Wait()
+	return others, answers
+}
+
+// expel asks the other members, and removes those that are gone or were silent for too long.
+func (m *Member) expel(ctx context.Context, absences map[string]absence) error {
+	asked := time.Now()
+	others, answers := m.ask(ctx)
 	var out []string
 	for i, other := range others {
 		a := absences[other.ID]

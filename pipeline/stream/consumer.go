@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -84,9 +83,12 @@ func (r *Consumer) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.created = cmp.Or(r.created, stream.CachedInfo().Created)
-	cluster := stream.CachedInfo().Cluster
-	r.oneDate = cluster == nil || len(cluster.Replicas) == 0
+	info := stream.CachedInfo()
+	if err := r.demandSame(info); err != nil {
+		return err
+	}
+	r.created = info.Created
+	r.oneDate = info.Cluster == nil || len(info.Cluster.Replicas) == 0
 	consumer, err := bind(ctx, stream, r.cfg)
 	if err != nil {
 		return err
@@ -102,6 +104,20 @@ func (r *Consumer) open(ctx context.Context) error {
 		return err
 	}
 	r.pull, r.delivered, r.broken = next, 0, false
+	return nil
+}
+
+// demandSame returns an ErrReplaced if a reader that starts again would continue in another stream
+// than the one that it has read.
+func (r *Consumer) demandSame(info *jetstream.StreamInfo) error {
+	switch {
+	case r.created.IsZero():
+		return nil
+	case !r.created.Equal(info.Created):
+		return &replaced{fmt.Sprintf("it was created at %s, and this one at %s", r.created.UTC(), info.Created.UTC())}
+	case r.cfg.From > info.State.LastSeq+1:
+		return &replaced{fmt.Sprintf("message %d was read, and the last one is %d now", r.cfg.From-1, info.State.LastSeq)}
+	}
 	return nil
 }
 

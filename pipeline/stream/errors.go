@@ -26,6 +26,10 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrConflict means that another writer has changed the key in the meantime.
 	ErrConflict = errors.New("the key was changed by another writer")
+	// ErrReplaced means that a stream is not the one that a reader has read: it was removed and
+	// created again, or has lost its end. Its sequences mean other messages now. Retrying does not
+	// help.
+	ErrReplaced = errors.New("the stream was replaced while it was read")
 )
 
 // unavailable is an ErrUnavailable with its cause and the time after which to retry.
@@ -36,6 +40,13 @@ type unavailable struct {
 
 func (e *unavailable) Error() string   { return fmt.Sprintf("%v: %v", ErrUnavailable, e.cause) }
 func (e *unavailable) Unwrap() []error { return []error{ErrUnavailable, e.cause} }
+
+// replaced is an ErrReplaced that says what is different.
+type replaced struct{ difference string }
+
+func (e *replaced) Error() string   { return fmt.Sprintf("%v: %s", ErrReplaced, e.difference) }
+func (e *replaced) Unwrap() error   { return ErrReplaced }
+func (e *replaced) Permanent() bool { return true }
 
 const (
 	retrySoon  = time.Second      // for a broker that is restarting

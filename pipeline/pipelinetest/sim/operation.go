@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/plumbline/plumbline/pipeline/service"
 )
 
 type fault string
@@ -26,8 +28,9 @@ const (
 // errFault is the error of an operation under a fault.
 var errFault = errors.New("a fault of the simulation")
 
-// errKilled is the answer to every operation of a process that was killed.
-var errKilled = errors.New("the process was killed")
+// errKilled is the answer to every operation of a process that was killed. It is
+// permanent: a killed process repeats nothing.
+var errKilled = service.Permanent(errors.New("the process was killed"))
 
 // Operation is one request of a process to the outside world.
 type Operation struct {

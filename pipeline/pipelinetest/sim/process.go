@@ -146,9 +146,6 @@ func (p *Process) die() {
 		return
 	}
 	p.dead = true
-	if !p.asked {
-		p.Env.DrainBudget = 0
-	}
 	p.cancel()
 }
 
