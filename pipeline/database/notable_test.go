@@ -1,0 +1,34 @@
+package database
+
+import "testing"
+
+// Each trace has the verdicts that its name says, in order of time: n is clean, v has a violation, f a finding,
+// u does not know the card, and r considers the revocation of the card. Each verdict has a copy in
+// another partition. The copy of the first verdict is later than the second verdict.
+const notableVerdicts = `INSERT INTO verdicts (event_hour, tenant, agent_id, trace_id, trace_digest, engine_version, profile, revoked_at, verified_at, event_time, received_at, retain_until, session_id, status,
+	violations.type, violations.severity, violations.description, violations.trace_field, findings.type, findings.severity, findings.description, findings.trace_field)
+SELECT intDiv(toUnixTimestamp(at), 3600), 'default', 'shop', trace_id, SHA256(trace_id), toString(n), 'spec', if(startsWith(kind, 'r'), at, toDateTime64(0, 9, 'UTC')), at + n + if(n = 1, copy * 100, 0),
+	toDateTime64('2026-01-31 23:30:00', 9, 'UTC') AS at, at + copy * 86400, now() + 10000000, 's', if(kind = 'u', 'card_unknown', 'judged'),
+	if(endsWith(kind, 'v'), ['MISSED_ESCALATION'], []) AS v, arrayMap(x -> 'HIGH', v), v, v, if(endsWith(kind, 'f'), ['DENIED_BUT_ACTED'], []) AS f, arrayMap(x -> 'LOW', f), f, f
+FROM (SELECT *, arrayJoin([0, 1]) AS copy FROM (SELECT arrayJoin(['n', 'v', 'f', 'u', 'u-n', 'u-v', 'v-n', 'n-v', 'v-rn', 'rn-v', 'n-rv', 'rf-n', 'n-u']) AS trace_id, arrayJoin(arrayEnumerate(splitByChar('-', trace_id))) AS n, splitByChar('-', trace_id)[n] AS kind))`
+
+// A verdict that another one replaced stays replaced in views that leave most verdicts unread.
+func TestNotableVerdictsAreCurrent(t *testing.T) {
+	d, _ := open(t)
+	exec(t, d, notableVerdicts)
+	const of = "SELECT arrayStringConcat(arraySort(groupArray(trace_id)), ' ') FROM "
+	for query, want := range map[string]string{
+		of + "current_verdicts":                               "f n n-rv n-u n-v rf-n rn-v u u-n u-v v v-n v-rn",
+		of + "notable_verdicts":                               "f n-rv n-u n-v rf-n rn-v u u-n u-v v v-n v-rn",
+		of + "notable_verdicts WHERE status = 'card_unknown'": "u",
+		of + "violations":                                     "n-rv n-v u-v v",
+		of + "findings":                                       "f rf-n",
+		of + "problems":                                       "f n-rv n-v rf-n u-v v",
+		of + "problems WHERE time >= '2026-01-31' AND agent_id = 'shop'":                   "f n-rv n-v rf-n u-v v",
+		of + "current_verdicts WHERE notEmpty(violation_types) OR notEmpty(finding_types)": "f n-rv n-v rf-n u-v v",
+	} {
+		if got := one[string](t, d, query); got != want {
+			t.Errorf("%s\nis   %s\nwant %s", query, got, want)
+		}
+	}
+}
