@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/gowebpki/jcs"
 )
 
 // ErrNoObject is the error of CutMember, PutMember and DecodeMembers for a text that is not one
@@ -98,10 +97,11 @@ func trimSpace(raw []byte) []byte { return bytes.Trim(raw, jsonSpace) }
 // signature could not distinguish them. It also refuses anything that is not strict JSON. The
 // error says why the value has no form; if a number is the reason, it includes the JSON pointer.
 func Canonical(value []byte) ([]byte, error) {
-	if !jsontext.Value(value).IsValid() {
+	form := jsontext.Value(bytes.Clone(value))
+	if form.Canonicalize() != nil {
 		return nil, errors.New("not strict JSON: malformed, not UTF-8, or with a name twice in one object")
 	}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(value))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(value), jsontext.AllowDuplicateNames(true)) // there are none: Canonicalize refuses them
 	for first := true; first || dec.StackDepth() > 0; first = false {
 		token, err := dec.ReadToken()
 		if err != nil {
@@ -111,7 +111,7 @@ func Canonical(value []byte) ([]byte, error) {
 			return nil, fmt.Errorf("%s: a 64-bit float cannot hold this number: write it as a string", dec.StackPointer())
 		}
 	}
-	return jcs.Transform(value)
+	return form, nil
 }
 
 // exact reports whether number, if it is written as an integer, has the same digits as the
