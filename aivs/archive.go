@@ -2,6 +2,7 @@ package aivs
 
 import (
 	"archive/tar"
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -9,8 +10,6 @@ import (
 	"regexp"
 	"sync"
 	"time"
-
-	"github.com/klauspost/compress/gzip"
 )
 
 // root is the directory that holds every entry of a bundle (draft section 5.1).
@@ -34,39 +33,17 @@ func header(name string, size int64) *tar.Header {
 		ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}
 }
 
-// level is the gzip compression level of a bundle. Higher levels make it at most a seventh
-// smaller and take half as much time again.
-const level = 2
-
-// compressors pools the gzip writers: each holds close to a megabyte of tables.
-var compressors = sync.Pool{New: func() any {
-	z, err := gzip.NewWriterLevel(io.Discard, level)
-	if err != nil {
-		panic(err) // gzip does not know this level
-	}
-	return z
-}}
-
-// The only gzip headers of our own dialect: no name, no further field, an unknown system, and no
-// time. Earlier versions wrote the year 1 as a 32-bit time.
-const (
-	gzipHeader       = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
-	formerGzipHeader = "\x1f\x8b\x08\x00\x00\x09\x6e\x88\x00\xff"
-)
-
 // archive writes a canonical tar through gzip with an empty header.
 type archive struct {
-	gzip  *gzip.Writer
+	gzip  *gzipWriter
 	tar   *tar.Writer
 	files []attested // written so far
 	err   error      // the first error; nothing is written after it
 }
 
 func newArchive(w io.Writer) *archive {
-	z := compressors.Get().(*gzip.Writer)
-	z.Reset(w)
-	z.ModTime = time.Unix(0, 0) // the zero time.Time would be written as a time
-	return &archive{gzip: z, tar: tar.NewWriter(z)}
+	z, err := newGzipWriter(w)
+	return &archive{gzip: z, tar: tar.NewWriter(z), err: err}
 }
 
 // bytes writes one entry held in memory.
@@ -79,6 +56,35 @@ func (a *archive) digested(name string, data []byte, sha256 string) {
 		return err
 	})
 	a.files = append(a.files, attested{name, sha256})
+}
+
+// verifierEntry is the whole entry of verify.py: header, script and padding. Every bundle has it,
+// and compressing it for each would take more than half of a short session's compression.
+var verifierEntry = sync.OnceValue(func() *precompressed {
+	var entry bytes.Buffer
+	t := tar.NewWriter(&entry)
+	err := t.WriteHeader(header(verifierFile, int64(len(verifier))))
+	if err == nil {
+		_, err = t.Write(verifier)
+	}
+	if err == nil {
+		err = t.Flush()
+	}
+	if err != nil {
+		panic(err) // cannot fail: a buffer accepts every write
+	}
+	return precompress(entry.Bytes())
+})
+
+// verifier writes the entry of verify.py. The tar writer is between two entries, and need not know.
+func (a *archive) verifier() {
+	if a.err != nil {
+		return
+	}
+	if err := a.gzip.insert(verifierEntry()); err != nil {
+		a.err = fmt.Errorf("archive %s: %w", verifierFile, err)
+	}
+	a.files = append(a.files, attested{verifierFile, verifierDigest})
 }
 
 // stream writes one entry of size bytes, which write produces, and returns its digest.
@@ -106,8 +112,7 @@ func (a *archive) entry(name string, size int64, write func(io.Writer) error) {
 	}
 }
 
-// close ends the archive and returns the compressor to the pool. It returns the first error of all
-// entries.
+// close ends the archive. It returns the first error of all entries.
 func (a *archive) close() error {
 	if a.err != nil {
 		return a.err
@@ -118,6 +123,5 @@ func (a *archive) close() error {
 	if err := a.gzip.Close(); err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}
-	compressors.Put(a.gzip)
 	return nil
 }

@@ -97,7 +97,7 @@ func write(w io.Writer, in *Input, key ed25519.PrivateKey) (*Bundle, error) {
 	a.bytes(manifestFile, manifest)
 	a.bytes(keyFile, publicKeyFile(public))
 	a.bytes(signatureName, signatureFile(key, chain.Hash()))
-	a.digested(verifierFile, verifier, verifierDigest)
+	a.verifier()
 	if open.PreviousBundleHash != "" {
 		a.bytes(previousFile, []byte(open.PreviousBundleHash))
 	}
