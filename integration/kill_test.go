@@ -31,11 +31,11 @@ type fault struct {
 func (s *site) faults() []fault {
 	return []fault{
 		{"broker", func() error { return kill(s.broker.Pid()) }, func(c store.Counts) bool { return c.Traces > 0 }},
-		{"verifier", s.verifier.restart, func(c store.Counts) bool { return c.Verdicts > 0 }},
-		{"ingest", s.ingest.restart, func(c store.Counts) bool { return c.Traces > 0 }},
-		{"exporter", s.exporter.restart, func(c store.Counts) bool { return c.Bundles > 0 }},
+		{"verifier", func() error { return s.verifier.restart() }, func(c store.Counts) bool { return c.Verdicts > 0 }},
+		{"ingest", func() error { return s.ingest.restart() }, func(c store.Counts) bool { return c.Traces > 0 }},
+		{"exporter", func() error { return s.exporter.restart() }, func(c store.Counts) bool { return c.Bundles > 0 }},
 		{"engine", func() error { return kill(s.engine.Pid()) }, func(c store.Counts) bool { return c.Traces > 0 }},
-		{"drift", s.drift.restart, func(c store.Counts) bool { return c.DriftPoints > 0 }},
+		{"drift", func() error { return s.drift.restart() }, func(c store.Counts) bool { return c.DriftPoints > 0 }},
 	}
 }
 
@@ -129,8 +129,11 @@ func TestFleetSurvivesKills(t *testing.T) {
 	s := newSite(t)
 	planned := fleet.New(fleet.Config{Seed: 2, Agents: 40, Traces: 3000 * *kills, Start: time.Now().UTC()})
 	second := s.secondVerifier()
-	owner := fault{"one of two verifiers", func() error { return s.killOwner(s.verifier, second) }, func(c store.Counts) bool { return c.Verdicts > 0 }}
-	s.deliver(planned, slices.Repeat(append(s.faults(), owner), *kills))
+	s.deliver(planned, slices.Repeat(append(s.faults(),
+		fault{"one of two verifiers", func() error { return s.killOwner(s.verifier, second) }, func(c store.Counts) bool { return c.Verdicts > 0 }},
+		fault{"drift with a stand-by", s.replaceDrift, func(c store.Counts) bool { return c.DriftPoints > 0 }},
+		fault{"the exporter with a stand-by", s.replaceExporter, func(c store.Counts) bool { return c.Bundles > 0 }},
+	), *kills))
 	s.compare(planned)
 	second.terminate()
 	s.terminate()

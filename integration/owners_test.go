@@ -1,7 +1,10 @@
 package integration_test
 
 import (
+	"encoding/json"
+	"errors"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
@@ -9,8 +12,60 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// takenOver is how soon the partitions of a killed owner must have another one.
+// takenOver is how soon the partitions of a killed owner must have another one, and the lease of a
+// killed holder.
 const takenOver = 15 * time.Second
+
+// demandSoon requires that what a killed process had was taken over soon.
+func (s *site) demandSoon(what string, began time.Time) {
+	s.t.Helper()
+	took := time.Since(began)
+	s.t.Logf("%s taken over %s after the kill", what, took)
+	if took > takenOver {
+		s.t.Errorf("%s taken over %s after the kill, want at most %s", what, took, takenOver)
+	}
+}
+
+// replaceHolder starts a drift or an exporter that stands by, kills the one that has the lease, and
+// requires that the other one takes it soon. The other one then has its place in the site.
+func (s *site) replaceHolder(holder **service, settings ...string) error {
+	s.t.Helper()
+	name := (*holder).name
+	standby := s.service(name, append(settings, "PLUMBLINE_STANDBY=true")...)
+	pipelinetest.Await(s.t, name+" to stand by", func() bool { return strings.Contains(standby.readiness(), "stands by") })
+	began := time.Now()
+	if err := (*holder).kill(); err != nil {
+		return err
+	}
+	pipelinetest.Await(s.t, "the lease of "+name, func() bool { return s.holder(name) == standby.cmd.Process.Pid })
+	s.demandSoon("the lease of "+name, began)
+	*holder = standby
+	return nil
+}
+
+func (s *site) replaceDrift() error { return s.replaceHolder(&s.drift, "PLUMBLINE_BATCH_AGE=50ms") }
+
+func (s *site) replaceExporter() error {
+	return s.replaceHolder(&s.exporter, "PLUMBLINE_EVERY=50ms", "PLUMBLINE_DATA_DIR="+s.place.dataDir)
+}
+
+// holder returns the process id in the record of a lease, or 0.
+func (s *site) holder(stage string) int {
+	s.t.Helper()
+	bucket, err := s.client.Bucket(s.t.Context(), stream.Leases)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var holder stream.Holder
+	value, _, err := bucket.GetNewest(s.t.Context(), stage)
+	if err == nil {
+		err = json.Unmarshal(value, &holder)
+	}
+	if err != nil && !errors.Is(err, stream.ErrNotFound) {
+		s.t.Fatal(err)
+	}
+	return holder.PID
+}
 
 // secondVerifier starts another verifier, and returns it when each of the two owns half of the
 // partitions.
@@ -31,11 +86,7 @@ func (s *site) killOwner(victim, other *service) error {
 		return err
 	}
 	s.awaitOwned(other, subject.Partitions)
-	took := time.Since(began)
-	s.t.Logf("the partitions of a killed verifier were taken over after %s", took)
-	if took > takenOver {
-		s.t.Errorf("the partitions of a killed verifier were taken over after %s, want at most %s", took, takenOver)
-	}
+	s.demandSoon("the partitions of a verifier", began)
 	return victim.start()
 }
 
@@ -60,8 +111,8 @@ func (s *site) awaitOwned(owner *service, n int) {
 	})
 }
 
-// killOwners kills each of two verifiers in turn, as often as flag -kills states, while the other one
-// works.
+// killOwners kills each of two verifiers in turn, drift and the exporter, as often as flag -kills
+// states, while another one of each works or stands by.
 func (s *site) killOwners(random *rand.Rand) {
 	s.t.Helper()
 	second := s.secondVerifier()
@@ -71,6 +122,10 @@ func (s *site) killOwners(random *rand.Rand) {
 			s.check(s.killOwner(pair[0], pair[1]))
 			pair[0].awaitReady()
 			s.awaitOwned(pair[0], subject.Partitions/2)
+		}
+		for _, replace := range []func() error{s.replaceDrift, s.replaceExporter} {
+			pause(random, 2*time.Second)
+			s.check(replace())
 		}
 	}
 }

@@ -165,7 +165,7 @@ func (m *Machine) hold(ctx context.Context) (err error) {
 			continue
 		}
 		env, common := m.newEnv(name), m.common()
-		if env.Held, err = service.Hold(ctx, &common, env); err != nil {
+		if env.Held, err = service.Hold(ctx, &common, env, false); err != nil {
 			return err
 		}
 		m.held[name] = env

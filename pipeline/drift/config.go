@@ -14,6 +14,8 @@ type Config struct {
 	Cards         config.Cards      `embed:"" prefix:"card-"`
 	Rules         `embed:""`
 
+	Standby bool `help:"If another process has the lease of the tenant's drift: wait, and take it when that process has ended or is gone. Otherwise this one ends with an error."`
+
 	BatchRows     int           `help:"Maximum number of points of a partition in one insert."`
 	BatchAge      time.Duration `help:"How often points and alerts are stored."`
 	CheckpointAge time.Duration `help:"How often states and positions are stored while traces come; at once where none waits. After a crash the traces since then are measured again."`

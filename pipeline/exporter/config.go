@@ -19,6 +19,8 @@ type Config struct {
 	ClickHouse    config.ClickHouse `embed:"" prefix:"clickhouse-"`
 	Cards         config.Cards      `embed:"" prefix:"card-"`
 
+	Standby bool `help:"If another process has the lease of the tenant's exporter: wait, and take it when that process has ended or is gone. Otherwise this one ends with an error."`
+
 	DataDir      string        `name:"data" aliases:"data-dir" help:"Data directory of the exporter." type:"path"`
 	BundleDir    string        `help:"Directory of the sealed bundles, with a folder for each agent. Empty: bundles/ in the data directory." type:"path"`
 	KeyFile      string        `help:"Signing key: exactly 32 raw bytes, mode 0600; created if it is missing. Empty: keys/session.key in the data directory." type:"path"`

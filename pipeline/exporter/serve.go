@@ -22,9 +22,9 @@ import (
 // Serve runs the stage until ctx ends and the started groups are sealed. Where another exporter
 // of the tenant runs, the error names it, and the directory is not touched.
 func Serve(ctx context.Context, cfg *Config, env *service.Env) (err error) {
-	held, err := service.Hold(ctx, &cfg.Common, env)
+	held, err := service.Hold(ctx, &cfg.Common, env, cfg.Standby)
 	if err != nil {
-		return err
+		return service.UnlessEnded(ctx, err)
 	}
 	defer func() { err = errors.Join(err, held.Close(ctx)) }()
 	return service.Group(ctx, held.Broker.Closed, func(ctx context.Context) error { return serveOn(ctx, cfg, env, held) })

@@ -208,9 +208,10 @@ func Holder(env *Env) (stream.Holder, error) {
 }
 
 // Hold does the same as Broker for such a stage, and takes its lease. If another process has the
-// lease, the error names that process. A refused stage has stored nothing: its start is appended
-// to the operator's ledger only by Booted. The caller closes the result.
-func Hold(ctx context.Context, cfg *config.Common, env *Env) (*Held, error) {
+// lease, a stage that stands by waits until it is free; otherwise the error names that process. A
+// stage without the lease has stored nothing: its start is appended to the operator's ledger only by
+// Booted. The caller closes the result.
+func Hold(ctx context.Context, cfg *config.Common, env *Env, standby bool) (*Held, error) {
 	if env.Held != nil {
 		return env.Held, nil
 	}
@@ -220,13 +221,42 @@ func Hold(ctx context.Context, cfg *config.Common, env *Env) (*Held, error) {
 	}
 	held := new(Held)
 	held.Broker, err = connected(ctx, cfg, env, func(client *stream.Client) (err error) {
-		held.Lease, err = client.Acquire(ctx, holder)
+		if standby {
+			held.Lease, err = standBy(ctx, client, holder, env)
+		} else {
+			held.Lease, err = client.Acquire(ctx, holder)
+		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return held, nil
+}
+
+// standbyAsks is how often a stage that stands by asks whether the lease is free.
+const standbyAsks = time.Second
+
+// standBy takes the lease when the process that has it has ended or lost its connection.
+func standBy(ctx context.Context, client *stream.Client, holder stream.Holder, env *Env) (*stream.Lease, error) {
+	health, waits := env.Component("lease"), false
+	for {
+		lease, err := client.Acquire(ctx, holder)
+		if !errors.Is(err, stream.ErrLeaseHeld) && !errors.Is(err, stream.ErrLeaseSilent) {
+			health.Up()
+			return lease, err
+		}
+		if !waits {
+			env.Log.Info("this process stands by: another one has the lease", "reason", err)
+		}
+		waits = true
+		health.Down("another process has the lease; this one stands by")
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(standbyAsks):
+		}
+	}
 }
 
 // Booted appends the start of the stage to the operator's ledger.
