@@ -70,7 +70,7 @@ func TestScenariosMeasureEverything(t *testing.T) {
 	if drain.FloorRate <= 0 || drain.Ratio != drain.Rate/drain.FloorRate || drain.P50 != nil || !drain.Held {
 		t.Errorf("drain: %+v", drain)
 	}
-	if agents.Other["cards"] < 20 || agents.Other["first_s"] <= 0 || agents.Other["of_few"] <= 0 || agents.Rates["watched"] <= 0 {
+	if agents.Other["cards"] < 20 || agents.Other["cards_settled_s"] <= 0 || agents.Other["first_s"] <= 0 || agents.Other["of_few"] <= 0 || agents.Rates["watched"] <= 0 {
 		t.Errorf("agents: %+v", agents)
 	}
 	if len(rows.Asked) != len(questions) || *rows.P99 != slices.Max(slices.Collect(maps.Values(rows.Asked))) || rows.Row["traces"] < 100 || rows.Row["bundles"] < 10 {
