@@ -7,6 +7,7 @@ import "testing"
 // another partition. The copy of the first verdict is later than the second verdict.
 const notableVerdicts = `INSERT INTO verdicts (event_hour, tenant, agent_id, trace_id, trace_digest, engine_version, profile, revoked_at, verified_at, event_time, received_at, retain_until, session_id, status,
 	violations.type, violations.severity, violations.description, violations.trace_field, findings.type, findings.severity, findings.description, findings.trace_field)
+	SETTINGS insert_distributed_sync = 1
 SELECT intDiv(toUnixTimestamp(at), 3600), 'default', 'shop', trace_id, SHA256(trace_id), toString(n), 'spec', if(startsWith(kind, 'r'), at, toDateTime64(0, 9, 'UTC')), at + n + if(n = 1, copy * 100, 0),
 	toDateTime64('2026-01-31 23:30:00', 9, 'UTC') AS at, at + copy * 86400, now() + 10000000, 's', if(kind = 'u', 'card_unknown', 'judged'),
 	if(endsWith(kind, 'v'), ['MISSED_ESCALATION'], []) AS v, arrayMap(x -> 'HIGH', v), v, v, if(endsWith(kind, 'f'), ['DENIED_BUT_ACTED'], []) AS f, arrayMap(x -> 'LOW', f), f, f
