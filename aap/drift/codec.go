@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/schema"
@@ -14,6 +16,7 @@ import (
 // written is what is read. After an error nothing more is read.
 type codec struct {
 	data    []byte
+	version uint8 // of the encoding
 	reading bool
 	err     error
 }
@@ -79,6 +82,15 @@ func (c *codec) float64(v *float64) {
 	*v = math.Float64frombits(bits)
 }
 
+// fixed16 codes a number below 2¹⁶ of which most are large.
+func fixed16[T ~uint16](c *codec, v *T) {
+	if !c.reading {
+		c.data = binary.LittleEndian.AppendUint16(c.data, uint16(*v))
+	} else if part := c.next(2); part != nil {
+		*v = T(binary.LittleEndian.Uint16(part))
+	}
+}
+
 // fixed64 codes a number, such as a hash, whose high bits are as likely as its low ones.
 func (c *codec) fixed64(v *uint64) {
 	if !c.reading {
@@ -137,6 +149,68 @@ func list[T any](c *codec, v *[]T, most int, each func(c *codec, element *T)) {
 	}
 	for i := range *v {
 		each(c, &(*v)[i])
+	}
+}
+
+// packed codes n numbers below limit, each in as few bits as limit needs.
+func packed[T ~uint8 | ~uint16](c *codec, n, limit int, at func(i int) *T) {
+	width := bits.Len(uint(max(limit, 1) - 1))
+	var pending uint64 // the bits that are not in a whole byte, or of the last byte read
+	have := 0
+	if !c.reading {
+		for i := range n {
+			pending |= uint64(*at(i)) << have
+			for have += width; have >= 8; have -= 8 {
+				c.data = append(c.data, byte(pending))
+				pending >>= 8
+			}
+		}
+		if have > 0 {
+			c.data = append(c.data, byte(pending))
+		}
+		return
+	}
+	part := c.next((n*width + 7) / 8)
+	if part == nil {
+		return
+	}
+	for i := range n {
+		for ; have < width; have += 8 {
+			pending |= uint64(part[0]) << have
+			part = part[1:]
+		}
+		number := int(pending & (1<<width - 1))
+		if number >= limit {
+			c.fail("the number %d, want less than %d", number, limit)
+			return
+		}
+		*at(i) = T(number)
+		pending >>= width
+		have -= width
+	}
+}
+
+// column codes a value of each of n elements: the different values, and for each element the place of its
+// value among them. It is for a column that has few different values.
+func column[T comparable](c *codec, n int, at func(i int) *T, each func(c *codec, v *T)) {
+	var values []T
+	places := make([]uint16, n)
+	if !c.reading {
+		for i := range places {
+			place := slices.Index(values, *at(i))
+			if place < 0 {
+				place = len(values)
+				values = append(values, *at(i))
+			}
+			places[i] = uint16(place)
+		}
+	}
+	list(c, &values, n, each)
+	packed(c, n, len(values), func(i int) *uint16 { return &places[i] })
+	if c.reading && c.err == nil {
+		for i, place := range places {
+			*at(i) = values[place]
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // stateVersion is the version of the encoding of the published rule's state. Version 1, of engine
-// plumbline-drift/1, can be read as well: see wireState1. Other states have version 3: encode3.go.
+// plumbline-drift/1, can be read as well: see wireState1. Other states are binary: binary.go.
 const stateVersion = 2
 
 // wireState is the stored form of the published rule's state: short names, and vectors as two
@@ -115,7 +115,7 @@ func unmarshalLetter(data []byte) (*State, error) {
 		}
 		return ofLetter(l, nil), nil
 	}
-	return nil, fmt.Errorf("version %d, this engine reads versions 1 to %d", version.V, version3)
+	return nil, fmt.Errorf("version %d, this engine reads versions 1 to %d", version.V, version4)
 }
 
 // ofLetter returns the state of a series under the published rule. Engines before version 3 applied it

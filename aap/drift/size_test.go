@@ -3,6 +3,7 @@ package drift
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"testing"
 	"unsafe"
 
@@ -94,6 +95,56 @@ func TestStateIsSmallInMemory(t *testing.T) {
 		if most > mostResident {
 			t.Errorf("%s takes %d bytes, want at most %d", r.agent, most, mostResident)
 		}
+	}
+}
+
+// mostLearning is what the state of an ordinary agent takes at most while it learns, as it is stored, and
+// kept in memory between two traces.
+const mostLearning = 5376
+
+// The recorded agents stay below the bound at every trace of their baselines.
+func TestLearningStateIsSmall(t *testing.T) {
+	for _, r := range recordings(t) {
+		var s State
+		most, sum, learned := 0, 0, 0
+		for _, x := range r.samples {
+			if s.Step(x, DefaultParams()); s.learning == nil {
+				continue
+			}
+			size := stored(t, &s)
+			most, sum, learned = max(most, size), sum+size, learned+1
+		}
+		t.Logf("%s takes %d bytes in the mean of its %d traces, and at most %d", r.agent, sum/learned, learned, most)
+		if most > mostLearning {
+			t.Errorf("%s takes %d bytes, want at most %d", r.agent, most, mostLearning)
+		}
+	}
+}
+
+// A state that version 3 has stored is read as what it is. testdata/learning-3.bin is that state after
+// 90 traces, as fd1c58c wrote it.
+func TestLearningStateOfVersion3(t *testing.T) {
+	data, err := os.ReadFile("testdata/learning-3.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := UnmarshalState(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var learned State
+	samples := changing(130, 120, nil, nil)
+	for i, x := range samples {
+		if learned.Step(x, DefaultParams()); i >= 90 {
+			read.Step(x, DefaultParams())
+		}
+	}
+	want, err := learned.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := read.Marshal(); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("after the same traces the state has %d bytes, want %d; %v", len(got), len(want), err)
 	}
 }
 

@@ -7,9 +7,12 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// version3 begins the encoding of a state under modes sessions and pinned. It is binary. A state
-// of the published rule is JSON, which begins with another byte.
-const version3 = 3
+// version4 begins the encoding of a state under modes sessions and pinned, and version3 began it before.
+// They are binary. A state of the published rule is JSON, which begins with another byte.
+const (
+	version3 = 3
+	version4 = 4
+)
 
 // Marshal returns s encoded: Append(nil).
 func (s *State) Marshal() ([]byte, error) { return s.Append(nil) }
@@ -21,7 +24,7 @@ func (s *State) Append(data []byte) ([]byte, error) {
 		letter, err := s.marshalLetter()
 		return append(data, letter...), err
 	}
-	c := &codec{data: append(data, version3)}
+	c := &codec{data: append(data, version4), version: version4}
 	s.code(c)
 	if c.err != nil {
 		return nil, fmt.Errorf("encode drift state: %w", c.err)
@@ -33,8 +36,8 @@ func (s *State) Append(data []byte) ([]byte, error) {
 func UnmarshalState(data []byte) (*State, error) {
 	var s *State
 	var err error
-	if len(data) > 0 && data[0] == version3 {
-		s, err = unmarshalVersion3(data[1:])
+	if len(data) > 0 && (data[0] == version3 || data[0] == version4) {
+		s, err = unmarshalBinary(data[1:], data[0])
 	} else {
 		s, err = unmarshalLetter(data)
 	}
@@ -44,8 +47,8 @@ func UnmarshalState(data []byte) (*State, error) {
 	return s, nil
 }
 
-func unmarshalVersion3(data []byte) (*State, error) {
-	c, s := &codec{data: data, reading: true}, new(State)
+func unmarshalBinary(data []byte, version uint8) (*State, error) {
+	c, s := &codec{data: data, version: version, reading: true}, new(State)
 	s.code(c)
 	switch {
 	case c.err != nil:
@@ -216,22 +219,20 @@ func codeLearning(c *codec, l *learning) {
 		c.flag(&s.done)
 	})
 	list(c, &l.shapes, maxMostTraces, func(c *codec, s *shape) {
-		c.fixed64(&s.features)
+		if c.version == version3 {
+			c.fixed64(&s.features)
+		} else {
+			whole(c, &s.features)
+		}
 		whole(c, &s.facts)
 		whole(c, &s.typ)
 		whole(c, &s.action)
 	})
-	list(c, &l.traces, maxMostTraces, func(c *codec, r *reduced) {
-		whole(c, &r.shape)
-		whole(c, &r.session)
-		c.float32(&r.confidence)
-		r.figures[confidenceFigure] = figureOf(float64(r.confidence))
-		for i := range r.figures {
-			if i != confidenceFigure {
-				whole(c, &r.figures[i])
-			}
-		}
-	})
+	if c.version == version3 {
+		list(c, &l.traces, maxMostTraces, codeReduced3)
+	} else {
+		codeTraces(c, l)
+	}
 	for k := range l.texts {
 		for i := range l.texts[k] {
 			codeTexts(c, &l.texts[k][i])
@@ -240,13 +241,56 @@ func codeLearning(c *codec, l *learning) {
 	whole(c, &l.benefit)
 }
 
+// codeTraces codes the traces by columns: most of a trace is as in many others.
+func codeTraces(c *codec, l *learning) {
+	list(c, &l.traces, maxMostTraces, func(c *codec, r *reduced) {
+		fixed16(c, &r.figures[lengthFigure])
+		fixed16(c, &r.figures[wordingFigure])
+	})
+	n := len(l.traces)
+	packed(c, n, len(l.shapes), func(i int) *uint16 { return &l.traces[i].shape })
+	packed(c, n, len(l.sessions), func(i int) *uint8 { return &l.traces[i].session })
+	column(c, n, func(i int) *float32 { return &l.traces[i].confidence }, (*codec).float32)
+	column(c, n, func(i int) *figure { return &l.traces[i].figures[costFigure] }, fixed16)
+	column(c, n, func(i int) *figure { return &l.traces[i].figures[benefitFigure] }, fixed16)
+	for i := range l.traces {
+		r := &l.traces[i]
+		r.figures[confidenceFigure] = figureOf(float64(r.confidence))
+	}
+}
+
+// codeReduced3 codes a trace as version 3 did.
+func codeReduced3(c *codec, r *reduced) {
+	whole(c, &r.shape)
+	whole(c, &r.session)
+	c.float32(&r.confidence)
+	r.figures[confidenceFigure] = figureOf(float64(r.confidence))
+	for i := range r.figures {
+		if i != confidenceFigure {
+			whole(c, &r.figures[i])
+		}
+	}
+}
+
 func codeTexts(c *codec, t *texts) {
 	if whole(c, &t.count); t.count == 0 {
 		return
 	}
-	for i := range t.sum { // small numbers of either sign are short
-		n := uint16(t.sum[i]<<1) ^ uint16(t.sum[i]>>15)
-		whole(c, &n)
+	var numbers [len(t.sum)]uint16 // small numbers of either sign are small
+	greatest := uint16(0)
+	for i, n := range t.sum {
+		numbers[i] = uint16(n<<1) ^ uint16(n>>15)
+		greatest = max(greatest, numbers[i])
+	}
+	if c.version == version3 {
+		for i := range numbers {
+			whole(c, &numbers[i])
+		}
+	} else {
+		fixed16(c, &greatest)
+		packed(c, len(numbers), int(greatest)+1, func(i int) *uint16 { return &numbers[i] })
+	}
+	for i, n := range numbers {
 		t.sum[i] = int16(n>>1) ^ -int16(n&1)
 	}
 }
