@@ -101,10 +101,11 @@ func (r Rules) Message(text string) (string, Count) {
 
 // redact redacts raw, JSON text that is nested in texts strings.
 func (r Rules) redact(raw []byte, within scope, texts int) ([]byte, Count, error) {
-	if !r.mayApply(raw) {
+	next := r.next(raw, 0)
+	if next == len(raw) {
 		return raw, Count{}, nil
 	}
-	w := redactor{rules: r, raw: raw, texts: texts, decoder: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true))}
+	w := redactor{rules: r, raw: raw, next: next, texts: texts, decoder: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true))}
 	for {
 		if err := w.value(place{scope: within}); errors.Is(err, io.EOF) {
 			break
@@ -131,19 +132,32 @@ type redactor struct {
 	raw     []byte
 	texts   int // how many strings raw is nested in
 	decoder *jsontext.Decoder
+	next    int    // where mayApply finds something next; see plain
 	out     []byte // raw[:copied], redacted
 	copied  int
 	count   Count
 }
 
+// plain reports whether raw[from:end], which begins with a token, has nothing to hide. Most strings
+// of a record are plain, and are not unquoted.
+func (r *redactor) plain(from, end int) bool {
+	if r.next < from {
+		r.next = r.rules.next(r.raw, from)
+	}
+	return end <= r.next
+}
+
 func (r *redactor) value(at place) error {
+	if r.plain(int(r.decoder.InputOffset()), len(r.raw)) {
+		return r.decoder.SkipValue() // to the end, there is nothing to hide
+	}
 	switch r.decoder.PeekKind() {
 	case '{':
 		return r.object(at.scope)
 	case '[':
 		return r.array(at)
 	case '"':
-		_, err := r.text(at.scope)
+		_, _, err := r.text(at.scope)
 		return err
 	}
 	_, err := r.decoder.ReadToken()
@@ -182,14 +196,19 @@ func (r *redactor) object(within scope) error {
 	}
 	paired := r.rules.has(RuleNameValue) && r.rules.hasSecretName(r.rest()) // another member names the secret that a member "value" holds
 	for r.decoder.PeekKind() != '}' {
-		name, err := r.text(within)
+		quoted, plain, err := r.text(within)
 		if err != nil {
 			return err
 		}
+		inner, err := jsontext.AppendUnquote(nil, quoted)
+		if err != nil {
+			return err
+		}
+		name := string(inner)
 		switch {
-		case within.hides(name):
+		case !plain && within.hides(name):
 			err = r.hide(Count{Draft: 1})
-		case r.rules.has(RuleUnicode) && within.hides(plainName(name)), paired && slices.Contains(valueNames, strings.ToLower(name)):
+		case !plain && r.rules.has(RuleUnicode) && within.hides(plainName(name)), paired && slices.Contains(valueNames, strings.ToLower(name)):
 			err = r.hide(Count{Optional: 1})
 		default:
 			err = r.value(place{scope: within.below(name), headers: namesHeaders(name)})
@@ -215,20 +234,25 @@ func (r *redactor) hide(count Count) error {
 // rest returns the text that was not read yet.
 func (r *redactor) rest() []byte { return r.raw[r.decoder.InputOffset():] }
 
-// text redacts the content of a string or of a name, and returns the original.
-func (r *redactor) text(within scope) (string, error) {
+// text redacts the content of a string or of a name. It returns the original, and whether that is
+// plain.
+func (r *redactor) text(within scope) (original jsontext.Value, plain bool, err error) {
 	value, err := r.decoder.ReadValue()
 	if err != nil {
-		return "", err
+		return nil, false, err
+	}
+	end := int(r.decoder.InputOffset())
+	if r.plain(end-len(value), end) {
+		return value, true, nil
 	}
 	inner, err := jsontext.AppendUnquote(nil, value)
 	if err != nil {
-		return "", err
+		return nil, false, err
 	}
 	if hidden, count := r.rules.redactText(inner, within, r.texts+1); count.Sum() > 0 {
 		r.replace(len(value), pyjson.AppendString(nil, string(hidden)), count)
 	}
-	return string(inner), nil
+	return value, false, nil
 }
 
 // replace replaces the size bytes just read by text.

@@ -66,16 +66,21 @@ func notWord(r rune) bool { return !unicode.IsLetter(r) }
 // rules of the set. It is fast and may return true for text that has nothing to hide: it searches
 // for the substrings at any position, and returns true for escaped characters and for the
 // non-ASCII letters that fold to an ASCII letter: the kelvin sign, the I with a dot, the long s.
-func (r Rules) mayApply(text []byte) bool {
-	if r.nextSign(text, 0) >= 0 {
-		return true
+func (r Rules) mayApply(text []byte) bool { return r.next(text, 0) < len(text) }
+
+// next returns where the first text that mayApply searches for begins after from, or the end of
+// the text where there is none.
+func (r Rules) next(text []byte, from int) int {
+	next := len(text)
+	if sign := r.nextSign(text, from); sign >= 0 {
+		next = sign
 	}
 	for _, other := range [...]string{`\u`, "\u212a", "\u0130", longS} {
-		if bytes.Contains(text, []byte(other)) {
-			return true
+		if at := bytes.Index(text[from:next], []byte(other)); at >= 0 {
+			next = from + at
 		}
 	}
-	return false
+	return next
 }
 
 // nextSign returns where the first sign of something to hide begins after from: one of the words,
