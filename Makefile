@@ -150,12 +150,13 @@ inject:
 # What each service has resident that works for AGENTS agents with a card each, and how soon drift
 # and verifier process their first trace when they start with as many cards, and drift with as many
 # states, without the race detector; takes some minutes. Where the states are measured, the
-# agents share CARDS cards, and TRACED traces are published, if not one for each agent.
+# agents share CARDS cards, TRACED traces are published, if not one for each agent, and drift has MEMORY (GOMEMLIMIT).
 AGENTS ?= 100000
 CARDS ?= -1
 TRACED ?= -1
+MEMORY ?=
 agents:
-	CGO_ENABLED=0 $(GO) test -count 1 -timeout 2h -run 'OfManyAgents$$' ./integration -v -agents $(AGENTS) -cards $(CARDS) -traced $(TRACED)
+	CGO_ENABLED=0 $(GO) test -count 1 -timeout 2h -run 'OfManyAgents$$' ./integration -v -agents $(AGENTS) -cards $(CARDS) -traced $(TRACED) -memory "$(MEMORY)"
 
 # The benchmarks of the parts; bench-check measures whole scenarios again and fails if a ratio to the
 # floor is more than 15 % below that of docs/bench/ratios.jsonl. It takes about ten minutes; run nothing else meanwhile.

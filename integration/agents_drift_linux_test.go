@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"slices"
@@ -20,6 +21,7 @@ import (
 
 var (
 	registeredCards = flag.Int("cards", -1, "registered cards of TestDriftOfManyAgents, shared by its agents; negative: each agent has its own")
+	memoryOfDrift   = flag.String("memory", "", "GOMEMLIMIT of drift in TestDriftOfManyAgents, such as 3500MiB; empty: none")
 	publishedTraces = flag.Int("traced", -1, "traces that TestDriftOfManyAgents publishes, about one for each agent; negative: for all agents")
 )
 
@@ -64,12 +66,12 @@ func TestDriftOfManyAgents(t *testing.T) {
 	s.storeStates(examples, cards)
 	const early = 1000 // traces that wait when drift starts, and as many that make them due
 	s.publishRecords(records[:early])
-	s.registerAll(registered)
+	s.settleCards(slices.Values(registered))
 	time.Sleep(3 * time.Second) // the traces wait for the lateness, 2 s
 	s.publishRecords(records[early : 2*early])
 
 	began := time.Now()
-	s.drift = s.service("drift")
+	s.drift = s.service("drift", "GOMEMLIMIT="+cmp.Or(*memoryOfDrift, "off"))
 	measured := func() float64 { return metricOf(t, s.drift, "plumbline_drift_points_total") }
 	pipelinetest.AwaitWithin(t, minutes, "drift to be ready", s.drift.ready)
 	t.Logf("drift has read the index of cards, and is ready, after %s", time.Since(began).Round(time.Second/10))
@@ -109,7 +111,7 @@ func (s *site) exampleStates(seed uint64, traces int) (states []store.DriftState
 	s.t.Helper()
 	const agents = 25
 	f := fleet.New(fleet.Config{Seed: seed, Agents: agents, Traces: agents * traces, Start: time.Now()})
-	s.registerAll(f.Cards())
+	s.settleCards(slices.Values(f.Cards()))
 	var records []stream.Record
 	for line := range f.Lines() {
 		records = append(records, pipelinetest.Record(line.Agent, line.Raw))

@@ -3,6 +3,7 @@ package integration_test
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -69,30 +70,34 @@ func TestStartOfManyAgents(t *testing.T) {
 
 func numberedAgent(i int) string { return fmt.Sprintf("did:web:agent-%08d.shop.example", i) }
 
-// registerMany writes a card for each of many agents into the bucket and the table, copies of a
-// card of the fleet, which are never in memory together.
+// registerMany registers a card for each of many agents, copies of a card of the fleet, which are
+// never in memory together.
 func (s *site) registerMany(agents int) {
+	s.t.Helper()
+	example := fleet.New(fleet.Config{Seed: 1, Agents: 1, Traces: 1, Start: time.Now()}).Cards()[0]
+	s.settleCards(func(yield func(fleet.Card) bool) {
+		for i := range agents {
+			card := fleet.Card{AgentID: numberedAgent(i), CardID: "ac-of-" + numberedAgent(i)}
+			card.Raw = bytes.ReplaceAll(bytes.ReplaceAll(example.Raw, []byte(example.CardID), []byte(card.CardID)), []byte(example.AgentID), []byte(card.AgentID))
+			if !yield(card) {
+				return
+			}
+		}
+	})
+}
+
+// settleCards writes cards into the bucket and the table, and records that every card is a row, as
+// the verifier does.
+func (s *site) settleCards(cards iter.Seq[fleet.Card]) {
 	s.t.Helper()
 	bucket, err := s.client.Bucket(s.t.Context(), stream.Cards)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	example := fleet.New(fleet.Config{Seed: 1, Agents: 1, Traces: 1, Start: time.Now()}).Cards()[0]
-	began := time.Now()
+	began, count, size := time.Now(), 0, 0
 	var writes []stream.Write
 	var rows []*schema.Card
-	for i := range agents {
-		agent := numberedAgent(i)
-		raw := bytes.ReplaceAll(bytes.ReplaceAll(example.Raw, []byte(example.CardID), []byte("ac-of-"+agent)), []byte(example.AgentID), []byte(agent))
-		writes = append(writes, stream.Write{Key: subject.Token("ac-of-" + agent), Value: raw})
-		card, err := schema.DecodeCard(raw)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		rows = append(rows, card)
-		if len(writes) < 5000 && i < agents-1 {
-			continue
-		}
+	flush := func() {
 		if _, err := bucket.WriteAll(s.t.Context(), writes); err != nil {
 			s.t.Fatal(err)
 		}
@@ -101,8 +106,25 @@ func (s *site) registerMany(agents int) {
 		}
 		writes, rows = writes[:0], rows[:0]
 	}
-	s.settledThrough(uint64(agents))
-	s.t.Logf("%d cards of %d bytes registered in %s", agents, len(example.Raw), time.Since(began).Round(time.Second))
+	for registered := range cards {
+		card, err := schema.DecodeCard(registered.Raw)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		writes = append(writes, stream.Write{Key: subject.Token(registered.CardID), Value: registered.Raw})
+		rows = append(rows, card)
+		count, size = count+1, size+len(registered.Raw)
+		if len(writes) == 5000 {
+			flush()
+		}
+	}
+	flush()
+	state, err := s.client.StreamState(s.t.Context(), stream.CardRecords)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.settledThrough(state.LastSequence)
+	s.t.Logf("%d cards of %d bytes registered in %s", count, size/count, time.Since(began).Round(time.Second))
 }
 
 // settledThrough records up to which revision of the bucket every card is a row.
