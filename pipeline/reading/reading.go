@@ -24,10 +24,6 @@ const (
 	atOnce = 4
 	// patience is how long a request waits until another one has finished.
 	patience = 2 * time.Second
-	// lookupsAtOnce is how many look-ups for ingest run at a time. Further ones are left out.
-	lookupsAtOnce = 2
-	// lookupPause is how long nothing is looked up after a look-up failed or took too long.
-	lookupPause = 10 * time.Second
 
 	queryMemory  = 256 << 20 // less than the embedded engine allows at its smallest
 	queryThreads = 2
@@ -40,9 +36,13 @@ type Service struct {
 	rows    *store.Store // nil: none is configured
 	lookup  *store.Store // the same database, with connections of its own
 	readers chan struct{}
+	local   bool // requests need no token, so only those to a loopback name are answered
+
+	stored  func(context.Context, []time.Time, []schema.Digest) (map[schema.Digest]uint64, error) // of lookup; nil: no database
 	lookups chan struct{}
 	paused  atomic.Int64 // Unix nanoseconds until which nothing is looked up
-	local   bool         // requests need no token, so only those to a loopback name are answered
+	joining sync.Mutex   // guards waiting
+	waiting *lookup      // that others may join; nil: none
 }
 
 // Open prepares the service for the rows of a tenant. It does not wait for the database: a request
@@ -65,6 +65,7 @@ func Open(ctx context.Context, cfg Config, tenant string, log *slog.Logger) (s *
 	if s.lookup, err = store.Open(ctx, settings); err != nil {
 		return nil, errors.Join(err, s.rows.Close())
 	}
+	s.stored = s.lookup.StoredSequences
 	return s, nil
 }
 
@@ -145,35 +146,6 @@ func (s *Service) failure(ctx context.Context, err error) error {
 		s.log.Error("the database did not answer a reader", "error", err)
 	}
 	return problem.Unavailable(patience, "the database cannot be read now, which does not affect publishing: repeat the request later; the service log says why")
-}
-
-// Sequences returns, for traces by their event times and digests, the sequence in stream TRACES at
-// which each may be stored, or 0. Nothing may rest on it until the broker has confirmed it. It
-// answers within the configured time, and at once, with zeros, if it has no database, if other
-// look-ups are in progress, or for a while after one that failed.
-func (s *Service) Sequences(ctx context.Context, at []time.Time, digests []schema.Digest) []uint64 {
-	sequences := make([]uint64, len(digests))
-	if s.lookup == nil || s.cfg.DuplicateLookup == 0 || time.Now().UnixNano() < s.paused.Load() {
-		return sequences
-	}
-	select {
-	case s.lookups <- struct{}{}:
-		defer func() { <-s.lookups }()
-	default:
-		return sequences
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.DuplicateLookup)
-	defer cancel()
-	found, err := s.lookup.StoredSequences(ctx, at, digests)
-	if err != nil {
-		s.paused.Store(time.Now().Add(lookupPause).UnixNano())
-		s.log.Debug("earlier copies of lines were not looked up", "error", err, "next", lookupPause)
-		return sequences
-	}
-	for i := range digests {
-		sequences[i] = found[digests[i]]
-	}
-	return sequences
 }
 
 // clip shortens text from a client for use in an answer.
