@@ -50,7 +50,7 @@ func Default() Config {
 		Rules:      DefaultRules(),
 		BatchRows:  50_000,
 		BatchBytes: 64 << 20,
-		BatchAge:   250 * time.Millisecond,
+		BatchAge:   500 * time.Millisecond,
 
 		TakeoverAfter: 8 * time.Second,
 	}
