@@ -13,8 +13,9 @@ const (
 	// lookupPause is how long nothing is looked up after a look-up failed or took too long.
 	lookupPause = 10 * time.Second
 	// lookupLinger is how long a look-up of few lines waits for those of other requests. They share one
-	// query: a query costs the database some milliseconds, also if it is for ten lines.
-	lookupLinger = 100 * time.Millisecond
+	// query: a query costs the database some milliseconds, also if it is for ten lines. A publisher waits
+	// that much longer for its answer, so it must be short.
+	lookupLinger = 20 * time.Millisecond
 	// lookupLines is the number of lines from which a look-up is not worth waiting for more.
 	lookupLines = 500
 )
