@@ -138,10 +138,12 @@ func (r *Rules) publishedThresholds() bool {
 	return r.SimilarityThreshold == published.SimilarityThreshold && r.Sustained == published.Sustained && r.Window == published.Window
 }
 
-// methodology returns how drift is measured (aap/drift.Methodology), and why the parameters are not
-// the usual ones, where they are not.
-func (r *Rules) methodology() string {
-	text := aapdrift.Methodology(r.params())
+// methodology returns how drift is measured (aap/drift.Methodology).
+func (r *Rules) methodology() string { return r.explained(aapdrift.Methodology(r.params())) }
+
+// explained returns a text of aap/drift.Methodology after the reason why the parameters are not the usual
+// ones, where they are not.
+func (r *Rules) explained(text string) string {
 	if r.publishedThresholds() && r.Comparison == DefaultComparison() {
 		return text
 	}

@@ -220,7 +220,7 @@ func (f *fold) apply(e *entry) {
 	}
 	if step.Alert != nil {
 		alert := *step.Alert
-		alert.Methodology = f.methodology
+		alert.Methodology = f.queue.rules.explained(alert.Methodology) // of its own mode: it may close a condition of another
 		f.out.alerts = append(f.out.alerts, store.DriftAlert{
 			DriftAlert: alert, Received: point.Received, RetainUntil: time.Time(point.RetainUntil),
 		})

@@ -236,3 +236,25 @@ func TestBrokerClockIsSetBack(t *testing.T) {
 		})
 	}
 }
+
+// The service starts with another mode while an alert is open: the event that closes it names the mode and
+// the methodology that it was measured with, its point those of the new mode.
+func TestClosingNamesItsOwnMethodology(t *testing.T) {
+	s, from := newScript(), noon.Add(-time.Minute)
+	s.learn(from, 12)
+	for n := range 3 {
+		s.send(odd(fmt.Sprintf("odd-%d", n), "a", from.Add(time.Duration(20+n)*time.Second)))
+	}
+	s.finish()
+	s.cfg.Mode = "sessions"
+	s.fold.params, s.fold.methodology = s.cfg.params(), s.cfg.methodology()
+	s.send(usual("after", "a", from.Add(30*time.Second)))
+	s.fold.idle(time.Minute)
+	y := s.take()
+	if len(y.alerts) != 1 || y.alerts[0].State != schema.AlertClosed || y.alerts[0].Mode != "first" || y.alerts[0].Methodology != "" {
+		t.Errorf("alerts %+v", y.alerts)
+	}
+	if len(y.points) != 1 || y.points[0].Mode != "sessions" || y.points[0].Methodology != s.cfg.methodology() {
+		t.Errorf("points %+v", y.points)
+	}
+}
