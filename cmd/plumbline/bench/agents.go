@@ -91,15 +91,17 @@ func (s *site) settle(ctx context.Context) (figures, error) {
 	var cards uint64
 	if err == nil {
 		err = s.await(ctx, leisurely, func(ctx context.Context) (bool, error) {
-			reached, rows, err := s.rows.CardPosition(ctx, bucket.Created)
-			cards = rows
+			reached, err := s.count(ctx, "SELECT max(revision) FROM card_positions")
 			return reached >= bucket.LastSequence, err
 		})
+	}
+	took := time.Since(s.began)
+	if err == nil {
+		_, cards, err = s.rows.CardPosition(ctx, bucket.Created)
 	}
 	if err != nil {
 		return nil, err
 	}
-	took := time.Since(s.began)
 	used, err := s.used()
 	if err != nil {
 		return nil, err
