@@ -204,7 +204,7 @@ func codeCondition(c *codec, k *condition) {
 
 func codeLearning(c *codec, l *learning) {
 	whole(c, &l.first)
-	list(c, &l.keys, maxKeys, (*codec).string)
+	codeKeys(c, l)
 	c.fixed64(&l.declared)
 	c.flag(&l.full)
 	list(c, &l.actions, maxActions, func(c *codec, a *action) {
@@ -212,7 +212,11 @@ func codeLearning(c *codec, l *learning) {
 		whole(c, &a.typ)
 	})
 	list(c, &l.sessions, maxSessions, func(c *codec, s *session) {
-		c.string(&s.id)
+		if c.version == version3 {
+			c.string(&s.id)
+		} else {
+			c.id(&s.id)
+		}
 		c.bytes(s.chain[:])
 		c.at(&s.last)
 		whole(c, &s.traces)
@@ -241,15 +245,52 @@ func codeLearning(c *codec, l *learning) {
 	whole(c, &l.benefit)
 }
 
+// codeKeys codes each key without what it begins with like the key before it.
+func codeKeys(c *codec, l *learning) {
+	if c.version == version3 {
+		list(c, &l.keys, maxKeys, (*codec).string)
+		return
+	}
+	before := ""
+	list(c, &l.keys, maxKeys, func(c *codec, key *string) {
+		same := 0
+		for same < min(len(before), len(*key)) && before[same] == (*key)[same] {
+			same++
+		}
+		if whole(c, &same); same > len(before) {
+			c.fail("a key with %d bytes of one that has %d", same, len(before))
+			return
+		}
+		rest := (*key)[min(same, len(*key)):]
+		if c.string(&rest); c.reading {
+			*key = before[:same] + rest
+		}
+		before = *key
+	})
+}
+
 // codeTraces codes the traces by columns: most of a trace is as in many others.
 func codeTraces(c *codec, l *learning) {
-	list(c, &l.traces, maxMostTraces, func(c *codec, r *reduced) {
-		fixed16(c, &r.figures[lengthFigure])
-		fixed16(c, &r.figures[wordingFigure])
-	})
 	n := len(l.traces)
+	if whole(c, &n); n > maxMostTraces {
+		c.fail("%d traces, want at most %d", n, maxMostTraces)
+		return
+	}
+	if c.reading && n > 0 {
+		l.traces = make([]reduced, n)
+	}
 	packed(c, n, len(l.shapes), func(i int) *uint16 { return &l.traces[i].shape })
 	packed(c, n, len(l.sessions), func(i int) *uint8 { return &l.traces[i].session })
+	var lengths, wordings []*figure
+	for i := range l.traces {
+		r := &l.traces[i]
+		lengths = append(lengths, &r.figures[lengthFigure])
+		if int(r.shape) < len(l.shapes) && l.shapes[r.shape].facts&hasText != 0 { // the others have none
+			wordings = append(wordings, &r.figures[wordingFigure])
+		}
+	}
+	between(c, lengths)
+	between(c, wordings)
 	column(c, n, func(i int) *float32 { return &l.traces[i].confidence }, (*codec).float32)
 	column(c, n, func(i int) *figure { return &l.traces[i].figures[costFigure] }, fixed16)
 	column(c, n, func(i int) *figure { return &l.traces[i].figures[benefitFigure] }, fixed16)
@@ -277,18 +318,15 @@ func codeTexts(c *codec, t *texts) {
 		return
 	}
 	var numbers [len(t.sum)]uint16 // small numbers of either sign are small
-	greatest := uint16(0)
 	for i, n := range t.sum {
 		numbers[i] = uint16(n<<1) ^ uint16(n>>15)
-		greatest = max(greatest, numbers[i])
 	}
 	if c.version == version3 {
 		for i := range numbers {
 			whole(c, &numbers[i])
 		}
 	} else {
-		fixed16(c, &greatest)
-		packed(c, len(numbers), int(greatest)+1, func(i int) *uint16 { return &numbers[i] })
+		rice(c, numbers[:])
 	}
 	for i, n := range numbers {
 		t.sum[i] = int16(n>>1) ^ -int16(n&1)
@@ -377,7 +415,7 @@ func (e *expectations) encoded() []byte {
 
 // decodeExpectations reads the result of encoded.
 func decodeExpectations(data []byte) (*expectations, error) {
-	c, e := &codec{data: data, reading: true}, new(expectations)
+	c, e := &codec{data: data, reading: true}, new(expectations) // no version: it has not changed yet
 	codeExpectations(c, e)
 	if c.err == nil && (len(c.data) > 0 || len(e.centroid.keys) != len(e.centroid.weights)) {
 		c.fail("the parts do not fit")

@@ -2,6 +2,7 @@ package drift
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -19,6 +20,9 @@ type codec struct {
 	version uint8 // of the encoding
 	reading bool
 	err     error
+
+	pending uint64 // bits that are not in a whole byte, or of the last byte read
+	have    int    // how many
 }
 
 func (c *codec) fail(format string, args ...any) {
@@ -121,6 +125,45 @@ func (c *codec) string(v *string) {
 	}
 }
 
+// id codes an id of at most 64 bytes. A UUID takes 17 bytes.
+func (c *codec) id(v *string) {
+	uuid, isUUID := uuidOf(*v)
+	n := len(*v)
+	if isUUID {
+		n = uuidMark
+	}
+	if whole(c, &n); n == uuidMark {
+		c.bytes(uuid[:])
+		if c.reading {
+			*v = uuid.text()
+		}
+		return
+	}
+	if !c.reading {
+		c.data = append(c.data, *v...)
+	} else {
+		*v = string(c.next(n))
+	}
+}
+
+// uuidMark stands for the length of a UUID in lower case.
+const uuidMark = 65
+
+type uuid [16]byte
+
+func uuidOf(text string) (u uuid, is bool) {
+	if len(text) != 36 {
+		return u, false
+	}
+	_, err := hex.Decode(u[:], []byte(text[:8]+text[9:13]+text[14:18]+text[19:23]+text[24:]))
+	return u, err == nil && u.text() == text
+}
+
+func (u uuid) text() string {
+	digits := hex.EncodeToString(u[:])
+	return digits[:8] + "-" + digits[8:12] + "-" + digits[12:16] + "-" + digits[16:20] + "-" + digits[20:]
+}
+
 // at codes nanoseconds since 1970; the zero time is not allowed.
 func (c *codec) at(v *int64) {
 	n := uint64(*v)
@@ -152,42 +195,113 @@ func list[T any](c *codec, v *[]T, most int, each func(c *codec, element *T)) {
 	}
 }
 
+// bits codes the lowest width bits of a number, at most 16. What is coded so ends with align.
+func (c *codec) bits(v *uint16, width int) {
+	if !c.reading {
+		c.pending |= uint64(*v) << c.have
+		for c.have += width; c.have >= 8; c.have -= 8 {
+			c.data = append(c.data, byte(c.pending))
+			c.pending >>= 8
+		}
+		return
+	}
+	for ; c.have < width; c.have += 8 {
+		part := c.next(1)
+		if part == nil {
+			*v = 0
+			return
+		}
+		c.pending |= uint64(part[0]) << c.have
+	}
+	*v = uint16(c.pending & (1<<width - 1))
+	c.pending >>= width
+	c.have -= width
+}
+
+// align ends a run of bits with a whole byte.
+func (c *codec) align() {
+	if !c.reading && c.have > 0 {
+		c.data = append(c.data, byte(c.pending))
+	}
+	c.pending, c.have = 0, 0
+}
+
 // packed codes n numbers below limit, each in as few bits as limit needs.
 func packed[T ~uint8 | ~uint16](c *codec, n, limit int, at func(i int) *T) {
 	width := bits.Len(uint(max(limit, 1) - 1))
-	var pending uint64 // the bits that are not in a whole byte, or of the last byte read
-	have := 0
-	if !c.reading {
-		for i := range n {
-			pending |= uint64(*at(i)) << have
-			for have += width; have >= 8; have -= 8 {
-				c.data = append(c.data, byte(pending))
-				pending >>= 8
-			}
-		}
-		if have > 0 {
-			c.data = append(c.data, byte(pending))
-		}
-		return
-	}
-	part := c.next((n*width + 7) / 8)
-	if part == nil {
-		return
-	}
 	for i := range n {
-		for ; have < width; have += 8 {
-			pending |= uint64(part[0]) << have
-			part = part[1:]
-		}
-		number := int(pending & (1<<width - 1))
-		if number >= limit {
+		number := uint16(*at(i))
+		if c.bits(&number, width); int(number) >= limit {
 			c.fail("the number %d, want less than %d", number, limit)
 			return
 		}
 		*at(i) = T(number)
-		pending >>= width
-		have -= width
 	}
+	c.align()
+}
+
+// between codes numbers in as few bits as the difference of the greatest and the least needs.
+func between[T ~uint16](c *codec, numbers []*T) {
+	least, greatest := T(math.MaxUint16), T(0)
+	for _, n := range numbers {
+		least, greatest = min(least, *n), max(greatest, *n)
+	}
+	least = min(least, greatest)
+	fixed16(c, &least)
+	fixed16(c, &greatest)
+	if greatest < least {
+		c.fail("numbers from %d to %d", least, greatest)
+		return
+	}
+	width := bits.Len16(uint16(greatest - least))
+	for _, n := range numbers {
+		above := uint16(*n - least)
+		if c.bits(&above, width); above > uint16(greatest-least) {
+			c.fail("a number above %d", greatest)
+			return
+		}
+		*n = least + T(above)
+	}
+	c.align()
+}
+
+// rice codes numbers of which most are about as large as their mean (Rice's code): the lowest bits as they
+// are, and what is above them as so many ones and a zero.
+func rice(c *codec, numbers []uint16) {
+	sum := 0
+	for _, n := range numbers {
+		sum += int(n)
+	}
+	low := uint8(max(0, bits.Len(uint(sum/len(numbers)))-1))
+	if whole(c, &low); low > 16 {
+		c.fail("%d low bits", low)
+		return
+	}
+	one, zero := uint16(1), uint16(0)
+	for i := range numbers {
+		n := &numbers[i]
+		if !c.reading {
+			for range *n >> low {
+				c.bits(&one, 1)
+			}
+			c.bits(&zero, 1)
+			rest := *n & (1<<low - 1)
+			c.bits(&rest, int(low))
+			continue
+		}
+		above, more := 0, one
+		for c.bits(&more, 1); more == 1; c.bits(&more, 1) {
+			above++
+		}
+		var rest uint16
+		c.bits(&rest, int(low))
+		number := above<<low | int(rest)
+		if *n = uint16(number); int(*n) != number {
+			c.fail("the number %d is too large", number)
+			return
+		}
+	}
+	c.align()
 }
 
 // column codes a value of each of n elements: the different values, and for each element the place of its

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"reflect"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -100,7 +102,7 @@ func TestStateIsSmallInMemory(t *testing.T) {
 
 // mostLearning is what the state of an ordinary agent takes at most while it learns, as it is stored, and
 // kept in memory between two traces.
-const mostLearning = 5376
+const mostLearning = 4096
 
 // The recorded agents stay below the bound at every trace of their baselines.
 func TestLearningStateIsSmall(t *testing.T) {
@@ -117,6 +119,39 @@ func TestLearningStateIsSmall(t *testing.T) {
 		t.Logf("%s takes %d bytes in the mean of its %d traces, and at most %d", r.agent, sum/learned, learned, most)
 		if most > mostLearning {
 			t.Errorf("%s takes %d bytes, want at most %d", r.agent, most, mostLearning)
+		}
+	}
+}
+
+// What is written of a learning state is what is read, at every trace of a baseline.
+func TestLearningStateIsReadAsWritten(t *testing.T) {
+	card := *envelope
+	card.Values.Declared = append(slices.Clone(card.Values.Declared), principalBenefit)
+	facts := FactsOf(&card)
+	var s State
+	for i := range 150 {
+		trace := usual(i)
+		trace.Context.SessionID = fmt.Sprintf("7c9e6679-7425-40de-944b-%012x", i/20)
+		if i%3 == 0 {
+			trace.Context.SessionID = fmt.Sprint("session ", i/20)
+		}
+		trace.Context.SessionEnd, trace.Context.Execution.CostCents = false, int64(i%7)
+		x := SampleOf(trace, facts)
+		x.Order = epoch
+		x.Confidence, x.Benefit, x.HasBenefit = float64(i%40)/39, float64(i%11)/10, true
+		if s.Step(x, DefaultParams()); s.learning == nil {
+			t.Fatal("the baseline is formed: the test needs traces that are learned")
+		}
+		data, err := s.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := UnmarshalState(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(read.learning, s.learning) {
+			t.Fatalf("after %d traces the state is read as\n%+v, want\n%+v", i+1, read.learning, s.learning)
 		}
 	}
 }
