@@ -115,11 +115,15 @@ func (s *State) summary(c *condition, state schema.AlertState) string {
 	if j.test != streak {
 		what = s.define(j.test).what
 	}
+	shown := "the change"
+	if len(c.joined) > 1 { // the condition's traces are counted, not those of each measure
+		shown = "a change of one of the alert's measures"
+	}
 	switch {
 	case state == schema.AlertClosed && !j.asBefore(c.count):
-		return fmt.Sprintf("%s: not observed in the last %d traces, after %d traces that showed the change.", what, silence, c.count)
+		return fmt.Sprintf("%s: not observed in the last %d traces, after %d traces that showed %s.", what, silence, c.count, shown)
 	case state == schema.AlertClosed:
-		return fmt.Sprintf("%s: again as the baseline leads to expect, after %d traces that showed the change.", what, c.count)
+		return fmt.Sprintf("%s: again as the baseline leads to expect, after %d traces that showed %s.", what, c.count, shown)
 	case j.test == streak:
 		return fmt.Sprintf("Similarity to the baseline fell from %.2f, the mean of the baseline's own traces, to %s.", s.expected.usual, s.scores())
 	}

@@ -143,6 +143,23 @@ func TestNamesAreTrue(t *testing.T) {
 	}
 }
 
+// The traces of a condition are counted, whichever of its measures they show: the closing event does not
+// say that all of them show its first one.
+func TestClosingOfSeveralMeasures(t *testing.T) {
+	_, all := events(changing(900, 200, nil, func(i int, t *schema.Trace) {
+		if i < 260 {
+			t.Context.Execution.Error, t.Context.Execution.CostCents = "timed out", 50
+		}
+	}))
+	if len(all) == 0 {
+		t.Fatal("no alert")
+	}
+	last := all[len(all)-1]
+	if last.State != schema.AlertClosed || len(last.Measures) < 2 || !strings.HasSuffix(last.Summary, "traces that showed a change of one of the alert's measures.") {
+		t.Errorf("%s of %q: %q", last.State, last.Measures, last.Summary)
+	}
+}
+
 // A lower confidence stands for principal_benefit only where the card declares it.
 func TestConfidenceWithoutPrincipalBenefit(t *testing.T) {
 	samples := changing(400, 200, atConfidence(.9), atConfidence(.4))
