@@ -31,6 +31,8 @@ type learning struct {
 	traces   []reduced
 	texts    [kinds][2]texts // of the first sessions, and of the later ones
 	benefit  facts           // hasBenefit where the card declares principal_benefit
+
+	firstTexts [kinds]*textSum // of the first sessions' texts; nil if they changed since it was computed
 }
 
 // action is a pair of type and name.
@@ -176,19 +178,28 @@ func (l *learning) shape(s shape) uint16 {
 // text adds a text. It returns the similarity of a later session's text to those of the first
 // sessions: a text is never compared with its own session, which it resembles.
 func (l *learning) text(x *Sample, k Kind, session int) (cosine float64, known bool) {
-	if x.Reasoning == "" {
-		return 0, false
-	}
+	later := session >= l.first
 	into := &l.texts[k][0]
-	if session >= l.first {
-		first := newTextSum(into.sum[:])
-		cosine, known = first.similarity(x.Reasoning)
+	if later {
 		into = &l.texts[k][1]
 	}
+	if x.Reasoning == "" || !later && into.count == maxTexts {
+		return 0, false
+	}
+	sketch := similarity.SketchOf(x.Reasoning)
+	if later {
+		if l.firstTexts[k] == nil {
+			first := newTextSum(l.texts[k][0].sum[:])
+			l.firstTexts[k] = &first
+		}
+		cosine, known = l.firstTexts[k].similarity(&sketch)
+	}
 	if into.count < maxTexts {
-		sketch := similarity.SketchOf(x.Reasoning)
 		into.sum.Add(&sketch)
 		into.count++
+		if !later {
+			l.firstTexts[k] = nil
+		}
 	}
 	return cosine, known
 }

@@ -134,9 +134,12 @@ func (e *expectations) observe(x *Sample, into []observation) []observation {
 	d.new = e.unfamiliar(x)
 	d.values = e.valuesOf(x.Declared)
 	kind := d.facts.kind()
-	if cosine, known := e.texts[kind].similarity(x.Reasoning); known {
-		d.facts |= hasText
-		d.figures[wordingFigure] = figureOf(cosine)
+	if e.rates[wording][kind].known() { // a sketch costs as much as the rest of the step
+		sketch := similarity.SketchOf(x.Reasoning)
+		if cosine, known := e.texts[kind].similarity(&sketch); known {
+			d.facts |= hasText
+			d.figures[wordingFigure] = figureOf(cosine)
+		}
 	}
 	action := e.ratesOf(x)
 	for m := range fixedMeasures + measure(len(e.values)) {

@@ -174,13 +174,9 @@ func newTextSum(sums ...[]int16) (t textSum) {
 }
 
 // similarity returns the cosine of a text and the sum; known is false without one of them.
-func (t *textSum) similarity(text string) (cosine float64, known bool) {
-	if t.length == 0 || text == "" {
-		return 0, false
-	}
-	sketch := similarity.SketchOf(text)
-	length := math.Sqrt(float64(sketch.Dot(&sketch)))
-	if length == 0 {
+func (t *textSum) similarity(sketch *similarity.Sketch) (cosine float64, known bool) {
+	length := math.Sqrt(float64(sketch.Dot(sketch)))
+	if t.length == 0 || length == 0 {
 		return 0, false
 	}
 	var product int64

@@ -150,8 +150,10 @@ func TestLearningStateIsReadAsWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !reflect.DeepEqual(read.learning, s.learning) {
-			t.Fatalf("after %d traces the state is read as\n%+v, want\n%+v", i+1, read.learning, s.learning)
+		want := *s.learning
+		want.firstTexts = [kinds]*textSum{} // is computed when it is needed
+		if !reflect.DeepEqual(read.learning, &want) {
+			t.Fatalf("after %d traces the state is read as\n%+v, want\n%+v", i+1, read.learning, want)
 		}
 	}
 }

@@ -40,13 +40,13 @@ const Unit2 = unit * unit
 // SketchOf returns the sketch of the first SketchTextBytes of text. It is zero for a text with
 // no word and fewer than three characters.
 func SketchOf(text string) (s Sketch) {
-	var sums [2 * half]int32
 	var f foldedText
+	var words, characters counts
 	f.read(text)
-	f.hashWords(sums[:half])
-	f.hashCharacters(sums[half:])
-	scale(s[:half], sums[:half], wordPart)
-	scale(s[half:], sums[half:], characterPart)
+	f.hashWords(&words)
+	f.hashCharacters(&characters)
+	words.scale(s[:half], wordPart)
+	characters.scale(s[half:], characterPart)
 	return s
 }
 
@@ -65,51 +65,94 @@ func (s *Sketch) Add(o *Sketch) {
 	}
 }
 
-func scale(into []int16, sums []int32, length float64) {
+// counts are the numbers of terms by the place and sign that their hashes select: first the
+// negative ones of each place, then the positive ones. So a term is counted without a branch, which
+// no processor could predict.
+type counts [2 * half]uint16
+
+// note counts a term: seven bits of its hash select the place, one more the sign.
+func (c *counts) note(hash uint64) { c[uint8(hash^hash>>32)]++ } // FNV's low bits are the weakest
+
+// scale writes the sums of all places, scaled to a length.
+func (c *counts) scale(into []int16, length float64) {
+	var sums [half]int64
 	var squares int64
-	for _, n := range sums {
-		squares += int64(n) * int64(n)
+	for i := range sums {
+		sums[i] = int64(c[half+i]) - int64(c[i])
+		squares += sums[i] * sums[i]
 	}
 	if squares == 0 {
 		return
 	}
 	norm := math.Sqrt(float64(squares))
-	for i, n := range sums {
-		into[i] = int16(math.Round(float64(n) * length / norm))
+	var small [16]int16 // of sums up to 15, which nearly all are
+	for n := range small {
+		small[n] = scaled(int64(n), length, norm)
+	}
+	for i, n := range sums[:len(into)] {
+		switch {
+		case 0 <= n && n < int64(len(small)):
+			into[i] = small[n]
+		case n < 0 && -n < int64(len(small)):
+			into[i] = -small[-n]
+		default:
+			into[i] = scaled(n, length, norm)
+		}
 	}
 }
 
-// foldedText is the result of fold, without allocation: the bytes of the characters and the
-// offset of each.
-type foldedText struct {
-	bytes  [utf8.UTFMax * SketchTextBytes]byte // lower case may be longer
-	starts [SketchTextBytes + 1]uint16
-	size   int // bytes
-	count  int // characters
+func scaled(n int64, length, norm float64) int16 {
+	return int16(math.Round(float64(n) * length / norm))
 }
+
+// foldedText is the result of fold, without allocation.
+type foldedText struct {
+	bytes [utf8.UTFMax*SketchTextBytes + 1]byte // lower case may be longer; a zero byte follows the text
+	size  int                                   // bytes
+	count int                                   // characters
+}
+
+// plain is each ASCII character in lower case, and white space as a space.
+var plain = func() (table [utf8.RuneSelf]byte) {
+	for r := range rune(utf8.RuneSelf) {
+		if table[r] = byte(unicode.ToLower(r)); unicode.IsSpace(r) {
+			table[r] = ' '
+		}
+	}
+	return table
+}()
 
 func (f *foldedText) read(text string) {
-	pending := false // a space that is not written yet
+	pending, size, count := false, 0, 0 // pending: a space that is not written yet
 	for at, r := range text {
 		if at+max(1, utf8.RuneLen(r)) > SketchTextBytes {
-			return
+			break
 		}
 		switch {
+		case r < utf8.RuneSelf:
+			r = rune(plain[r])
 		case unicode.IsSpace(r):
-			pending = f.count > 0
-			continue
-		case pending:
-			f.append(' ')
-			pending = false
+			r = ' '
+		default:
+			r = unicode.ToLower(r)
 		}
-		f.append(unicode.ToLower(r))
+		if r == ' ' {
+			pending = count > 0
+			continue
+		}
+		if pending {
+			f.bytes[size] = ' '
+			size, count, pending = size+1, count+1, false
+		}
+		if r < utf8.RuneSelf {
+			f.bytes[size] = byte(r)
+			size++
+		} else {
+			size += utf8.EncodeRune(f.bytes[size:], r)
+		}
+		count++
 	}
-}
-
-func (f *foldedText) append(r rune) {
-	f.size += utf8.EncodeRune(f.bytes[f.size:], r)
-	f.count++
-	f.starts[f.count] = uint16(f.size)
+	f.size, f.count = size, count
 }
 
 // The constants of FNV-1a.
@@ -118,54 +161,86 @@ const (
 	fnvPrime  = 1099511628211
 )
 
-// note adds a term's hash: seven bits select the sum, one more the sign.
-func note(sums []int32, hash uint64) {
-	hash ^= hash >> 32 // FNV's low bits are the weakest
-	if hash&half != 0 {
-		sums[hash%half]++
-	} else {
-		sums[hash%half]--
+// plainWord has the ASCII characters that belong to a word in lower case.
+var plainWord = func() (table [utf8.RuneSelf]bool) {
+	for r := range rune(utf8.RuneSelf) {
+		table[r] = inWord(r) && r == unicode.ToLower(r)
 	}
-}
+	return table
+}()
 
-func (f *foldedText) hashWords(sums []int32) {
+func (f *foldedText) hashWords(c *counts) {
 	var before uint64
 	hash, inside := uint64(fnvOffset), false
-	for i := 0; i <= f.count; i++ {
-		if i < f.count {
-			if c := f.bytes[f.starts[i]:f.starts[i+1]]; isWordByte(c) {
-				hash, inside = fnv(hash, c), true
+	text := f.bytes[:f.size+1] // the zero byte ends the last word
+	for i := 0; i < len(text); {
+		b, size := text[i], 1
+		if b < utf8.RuneSelf {
+			if plainWord[b] {
+				hash, inside = (hash^uint64(b))*fnvPrime, true
+				i++
+				continue
+			}
+		} else {
+			var r rune
+			if r, size = utf8.DecodeRune(text[i:]); inWord(r) {
+				hash, inside = fnv(hash, text[i:i+size]), true
+				i += size
 				continue
 			}
 		}
 		if inside {
-			note(sums, hash)
+			c.note(hash)
 			if before != 0 {
-				note(sums, (before^hash>>1)*fnvPrime)
+				c.note((before ^ hash>>1) * fnvPrime)
 			}
 			before, hash, inside = hash, fnvOffset, false
 		}
+		i += size
 	}
 }
 
-// isWordByte reports whether a single character belongs to a word.
-func isWordByte(c []byte) bool {
-	if c[0] < utf8.RuneSelf {
-		return 'a' <= c[0] && c[0] <= 'z' || '0' <= c[0] && c[0] <= '9'
+func (f *foldedText) hashCharacters(c *counts) {
+	if f.size == f.count { // each character is one byte: the usual text
+		f.hashPlain(c)
+		return
 	}
-	r, _ := utf8.DecodeRune(c)
-	return inWord(r)
-}
-
-func (f *foldedText) hashCharacters(sums []int32) {
+	var starts [SketchTextBytes + 1]int // of every character, and the end
+	starts[f.count] = f.size
+	for n, i := 0, 0; i < f.size; n++ {
+		starts[n] = i
+		_, size := utf8.DecodeRune(f.bytes[i:f.size])
+		i += size
+	}
 	for i := range f.count {
 		hash := uint64(fnvOffset)
 		for size := 1; size <= longestGram && i+size <= f.count; size++ {
-			hash = fnv(hash, f.bytes[f.starts[i+size-1]:f.starts[i+size]])
+			hash = fnv(hash, f.bytes[starts[i+size-1]:starts[i+size]])
 			if size >= shortestGram {
-				note(sums, hash)
+				c.note(hash)
 			}
 		}
+	}
+}
+
+// hashPlain hashes sequences of characters that are one byte each.
+func (f *foldedText) hashPlain(c *counts) {
+	text := f.bytes[:f.size]
+	for ; len(text) >= longestGram; text = text[1:] {
+		hash := (uint64(fnvOffset) ^ uint64(text[0])) * fnvPrime
+		hash = (hash ^ uint64(text[1])) * fnvPrime
+		hash = (hash ^ uint64(text[2])) * fnvPrime
+		c.note(hash)
+		hash = (hash ^ uint64(text[3])) * fnvPrime
+		c.note(hash)
+		c.note((hash ^ uint64(text[4])) * fnvPrime)
+	}
+	if len(text) == longestGram-1 {
+		c.note(fnv(fnvOffset, text))
+		c.note(fnv(fnvOffset, text[1:]))
+	}
+	if len(text) >= shortestGram {
+		c.note(fnv(fnvOffset, text[:shortestGram]))
 	}
 }
 

@@ -3,9 +3,11 @@ package similarity
 import (
 	"crypto/sha256"
 	"fmt"
+	fnv1a "hash/fnv"
 	"math"
 	"strings"
 	"testing"
+	"unicode/utf8"
 	"unsafe"
 
 	"pgregory.net/rapid"
@@ -89,22 +91,85 @@ func TestSketchCountsEveryTerm(t *testing.T) {
 		"  ab": {1, 0}, "ab  ": {1, 0}, // white space around a text is ignored
 	} {
 		var f foldedText
-		var words, characters [half]int32
+		var words, characters counts
 		f.read(text)
-		f.hashWords(words[:])
-		f.hashCharacters(characters[:])
-		if got := [2]int{total(words[:]), total(characters[:])}; got != want {
+		f.hashWords(&words)
+		f.hashCharacters(&characters)
+		if got := [2]int{total(&words), total(&characters)}; got != want {
 			t.Errorf("%q: %d terms, want %d", text, got, want)
 		}
 	}
 }
 
-// total counts terms. In the texts above no two terms with different signs share a place.
-func total(sums []int32) (n int) {
-	for _, s := range sums {
-		n += max(int(s), -int(s))
+func total(terms *counts) (n int) {
+	for _, count := range terms {
+		n += int(count)
 	}
 	return n
+}
+
+// The sketch of a text is what its definition says, computed term by term: the fast way for plain
+// text counts the same terms.
+func TestSketchIsAsDefined(t *testing.T) {
+	characters := rapid.SampledFrom([]rune("aab bcZ0.,\n é√ß ȺЖ界\ufffd"))
+	plain := rapid.SampledFrom([]rune("aaabbc Z.9"))
+	rapid.Check(t, func(t *rapid.T) {
+		text := string(rapid.OneOf(rapid.SliceOfN(characters, 0, 40), rapid.SliceOfN(plain, 0, 1100)).Draw(t, "text"))
+		if got, want := SketchOf(text), definedSketch(text); got != want {
+			t.Fatalf("the sketch is %v, want %v", got, want)
+		}
+	})
+	for _, text := range []string{strings.Repeat("a", 1024), strings.Repeat("ab", 300), strings.Repeat("aaa ", 256), strings.Repeat("é", 512)} {
+		if SketchOf(text) != definedSketch(text) {
+			t.Errorf("the sketch of %.8q… is not as defined", text)
+		}
+	}
+}
+
+func definedSketch(text string) (s Sketch) {
+	for len(text) > SketchTextBytes {
+		_, size := utf8.DecodeLastRuneInString(text)
+		text = text[:len(text)-size]
+	}
+	folded := strings.ToLower(strings.Join(strings.Fields(text), " "))
+	note := func(sums []float64, hash uint64) {
+		hash ^= hash >> 32
+		sums[hash%half] += float64(int(hash>>7&1)*2 - 1)
+	}
+	hashOf := func(text string) uint64 {
+		h := fnv1a.New64a()
+		h.Write([]byte(text))
+		return h.Sum64()
+	}
+	var sums [2 * half]float64
+	var before uint64
+	for _, word := range strings.FieldsFunc(folded, func(r rune) bool { return !inWord(r) }) {
+		hash := hashOf(word)
+		note(sums[:half], hash)
+		if before != 0 {
+			note(sums[:half], (before^hash>>1)*1099511628211)
+		}
+		before = hash
+	}
+	runes := []rune(folded)
+	for size := 3; size <= 5; size++ {
+		for i := range max(0, len(runes)-size+1) {
+			note(sums[half:], hashOf(string(runes[i:i+size])))
+		}
+	}
+	for part, weight := range [...]float64{60, 30} {
+		sums, into := sums[part*half:][:half], s[part*half:][:half]
+		var squares float64
+		for _, n := range sums {
+			squares += n * n
+		}
+		for i, n := range sums {
+			if squares > 0 {
+				into[i] = int16(math.Round(n * (256 * math.Sqrt(weight/90)) / math.Sqrt(squares)))
+			}
+		}
+	}
+	return s
 }
 
 // The sum of a hundred sketches, the size of the largest baseline, does not overflow.
