@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gowebpki/jcs"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // DecodeCard reads and validates a card in either shape (AAP section 4). The error is a
@@ -25,16 +25,15 @@ func DecodeCard(raw []byte) (*Card, error) {
 	if err := d.refusal(ReasonInvalidCard); err != nil {
 		return nil, err
 	}
-	canonical, err := jcs.Transform(raw)
-	if err != nil {
+	canonical := jsontext.Value(slices.Clone(raw))
+	if err := canonical.Canonicalize(); err != nil {
 		return nil, refuse(ReasonInvalidCard, "no canonical form (RFC 8785): %v", err)
 	}
 	d.card.Digest = DigestOf(canonical)
 	return d.card, nil
 }
 
-// cardDecoder reads one card. It need not be fast: a card is read once and used for many
-// verdicts.
+// cardDecoder reads one card.
 type cardDecoder struct {
 	reader
 	card     *Card
@@ -48,22 +47,22 @@ func (d *cardDecoder) decode() {
 	var mode, aapVersion, cardVersion string
 	anyMode := choice(&d.reader, &mode, "off", "observe", "nudge", "enforce")
 	found := d.object(members{
-		"aap_version":       into(&aapVersion, d.identifier),
-		"card_version":      into(&cardVersion, d.identifier),
-		"card_id":           into(&c.CardID, d.identifier),
-		"agent_id":          into(&c.AgentID, d.identifier),
-		"issued_at":         into(&c.IssuedAt, d.eventTime),
-		"expires_at":        d.optional(into(&c.ExpiresAt, d.eventTime)),
-		"principal":         d.principal,
-		"values":            d.values,
-		"autonomy_envelope": func() { d.envelope("autonomy_envelope", "bounded_actions", "escalation_triggers") },
-		"autonomy":          func() { d.envelope("autonomy", "bounded_actions") },
-		"audit_commitment":  func() { d.commitment("audit_commitment", "trace_format", "retention_days", "queryable") },
-		"audit":             func() { d.commitment("audit", "retention_days", "queryable") },
-		"autonomy_mode":     d.optional(anyMode),
-		"integrity_mode":    d.optional(anyMode),
-		"extensions":        d.optional(d.extensions),
-		"signature":         d.optional(into(&c.Signature, d.signature)),
+		{"aap_version", into(&aapVersion, d.identifier)},
+		{"card_version", into(&cardVersion, d.identifier)},
+		{"card_id", into(&c.CardID, d.identifier)},
+		{"agent_id", into(&c.AgentID, d.identifier)},
+		{"issued_at", into(&c.IssuedAt, d.eventTime)},
+		{"expires_at", d.optional(into(&c.ExpiresAt, d.eventTime))},
+		{"principal", d.principal},
+		{"values", d.values},
+		{"autonomy_envelope", func() { d.envelope("autonomy_envelope", "bounded_actions", "escalation_triggers") }},
+		{"autonomy", func() { d.envelope("autonomy", "bounded_actions") }},
+		{"audit_commitment", func() { d.commitment("audit_commitment", "trace_format", "retention_days", "queryable") }},
+		{"audit", func() { d.commitment("audit", "retention_days", "queryable") }},
+		{"autonomy_mode", d.optional(anyMode)},
+		{"integrity_mode", d.optional(anyMode)},
+		{"extensions", d.optional(d.extensions)},
+		{"signature", d.optional(into(&c.Signature, d.signature))},
 	}, "card_id", "agent_id", "issued_at", "principal", "values")
 	d.shape(found)
 	c.Version = aapVersion
@@ -74,14 +73,15 @@ func (d *cardDecoder) decode() {
 
 // shape finds out which shape the card has. It reports the blocks that this shape lacks and
 // those that the card has in both shapes.
-func (d *cardDecoder) shape(found map[string]bool) {
+func (d *cardDecoder) shape(found []string) {
 	if d.err != nil {
 		return
 	}
+	has := func(name string) bool { return slices.Contains(found, name) }
 	d.card.Shape = ShapeEnvelope
-	if found["autonomy"] || found["card_version"] && !found["autonomy_envelope"] {
+	if has("autonomy") || has("card_version") && !has("autonomy_envelope") {
 		d.card.Shape = ShapeUnified
-	} else if !found["aap_version"] {
+	} else if !has("aap_version") {
 		d.faultAt("/aap_version", "is missing (required)")
 	}
 	autonomy, audit := d.card.Shape.Blocks()
@@ -91,7 +91,7 @@ func (d *cardDecoder) shape(found map[string]bool) {
 		}
 	}
 	for _, names := range [][2]string{{"autonomy", "autonomy_envelope"}, {"audit", "audit_commitment"}} {
-		if found[names[0]] && found[names[1]] {
+		if has(names[0]) && has(names[1]) {
 			d.faultAt("/"+names[0], "is the same block as %s: a card has only one of them", names[1])
 		}
 	}
@@ -101,10 +101,10 @@ func (d *cardDecoder) shape(found map[string]bool) {
 func (d *cardDecoder) principal() {
 	p := &d.card.Principal
 	d.object(members{
-		"type":               choice(&d.reader, &p.Type, "human", "organization", "agent", "unspecified"),
-		"identifier":         d.optional(into(&p.Identifier, d.identifier)),
-		"relationship":       choice(&d.reader, &p.Relationship, "delegated_authority", RelationshipAdvisory, "autonomous"),
-		"escalation_contact": d.optional(into(&p.EscalationContact, d.text)),
+		{"type", choice(&d.reader, &p.Type, "human", "organization", "agent", "unspecified")},
+		{"identifier", d.optional(into(&p.Identifier, d.identifier))},
+		{"relationship", choice(&d.reader, &p.Relationship, "delegated_authority", RelationshipAdvisory, "autonomous")},
+		{"escalation_contact", d.optional(into(&p.EscalationContact, d.text))},
 	}, "type", "relationship")
 }
 
@@ -112,10 +112,10 @@ func (d *cardDecoder) principal() {
 func (d *cardDecoder) values() {
 	v := &d.card.Values
 	d.object(members{
-		"declared":       into(&v.Declared, d.names),
-		"definitions":    d.optional(d.definitions),
-		"conflicts_with": d.optional(into(&v.ConflictsWith, d.names)),
-		"hierarchy":      d.optional(choice(&d.reader, &v.Hierarchy, "lexicographic", "weighted", "contextual")),
+		{"declared", into(&v.Declared, d.names)},
+		{"definitions", d.optional(d.definitions)},
+		{"conflicts_with", d.optional(into(&v.ConflictsWith, d.names))},
+		{"hierarchy", d.optional(choice(&d.reader, &v.Hierarchy, "lexicographic", "weighted", "contextual"))},
 	}, "declared")
 }
 
@@ -126,10 +126,10 @@ func (d *cardDecoder) definitions() {
 	for d.more() {
 		def := ValueDefinition{ID: d.name()}
 		d.object(members{
-			"name":        d.optional(into(&def.Name, d.text)),
-			"description": into(&def.Description, d.text),
-			"priority":    d.optional(func() { def.Priority, def.HasPriority = d.number() }),
-			"subsumes":    d.optional(into(&def.Subsumes, d.names)),
+			{"name", d.optional(into(&def.Name, d.text))},
+			{"description", into(&def.Description, d.text)},
+			{"priority", d.optional(func() { def.Priority, def.HasPriority = d.number() })},
+			{"subsumes", d.optional(into(&def.Subsumes, d.names))},
 		}, "description")
 		d.card.Values.Definitions = append(d.card.Values.Definitions, def)
 	}
@@ -144,10 +144,10 @@ func (d *cardDecoder) envelope(name string, required ...string) {
 		triggers = d.optional(triggers)
 	}
 	d.object(members{
-		"bounded_actions":      into(&a.BoundedActions, d.names),
-		"escalation_triggers":  triggers,
-		"max_autonomous_value": d.optional(d.maxValue),
-		"forbidden_actions":    d.optional(into(&a.ForbiddenActions, d.names)),
+		{"bounded_actions", into(&a.BoundedActions, d.names)},
+		{"escalation_triggers", triggers},
+		{"max_autonomous_value", d.optional(d.maxValue)},
+		{"forbidden_actions", d.optional(into(&a.ForbiddenActions, d.names))},
 	}, required...)
 }
 
@@ -160,9 +160,9 @@ func (d *cardDecoder) triggers() {
 	for d.more() {
 		var t Trigger
 		d.object(members{
-			"condition": into(&t.Condition, d.text),
-			"action":    choice(&d.reader, &t.Action, TriggerEscalate, TriggerDeny, TriggerLog),
-			"reason":    into(&t.Reason, d.text),
+			{"condition", into(&t.Condition, d.text)},
+			{"action", choice(&d.reader, &t.Action, TriggerEscalate, TriggerDeny, TriggerLog)},
+			{"reason", into(&t.Reason, d.text)},
 		}, "condition", "action", "reason")
 		a.EscalationTriggers = append(a.EscalationTriggers, t)
 	}
@@ -175,8 +175,8 @@ func (d *cardDecoder) maxValue() {
 	m := &d.card.Autonomy.MaxAutonomousValue
 	m.Present = true
 	d.object(members{
-		"amount":   func() { m.Amount, m.Digits = d.amount() },
-		"currency": d.optional(into(&m.Currency, d.identifier)),
+		{"amount", func() { m.Amount, m.Digits = d.amount() }},
+		{"currency", d.optional(into(&m.Currency, d.identifier))},
 	}, "amount")
 }
 
@@ -199,12 +199,12 @@ func (d *cardDecoder) commitment(name string, required ...string) {
 	d.audit = name
 	a := &d.card.Audit
 	d.object(members{
-		"trace_format":    into(&a.TraceFormat, d.identifier),
-		"retention_days":  d.retention,
-		"storage":         d.optional(d.storage),
-		"queryable":       into(&a.Queryable, d.boolean),
-		"query_endpoint":  d.optional(into(&a.QueryEndpoint, d.text)),
-		"tamper_evidence": d.optional(choice(&d.reader, &a.TamperEvidence, "append_only", TamperSigned, "merkle")),
+		{"trace_format", into(&a.TraceFormat, d.identifier)},
+		{"retention_days", d.retention},
+		{"storage", d.optional(d.storage)},
+		{"queryable", into(&a.Queryable, d.boolean)},
+		{"query_endpoint", d.optional(into(&a.QueryEndpoint, d.text))},
+		{"tamper_evidence", d.optional(choice(&d.reader, &a.TamperEvidence, "append_only", TamperSigned, "merkle"))},
 	}, required...)
 }
 
@@ -219,8 +219,8 @@ func (d *cardDecoder) retention() {
 func (d *cardDecoder) storage() {
 	a := &d.card.Audit
 	d.object(members{
-		"type":     choice(&d.reader, &a.StorageType, "local", "remote", "distributed"),
-		"location": d.optional(into(&a.StorageLocation, d.text)),
+		{"type", choice(&d.reader, &a.StorageType, "local", "remote", "distributed")},
+		{"location", d.optional(into(&a.StorageLocation, d.text))},
 	}, "type")
 }
 
@@ -247,7 +247,7 @@ func (d *cardDecoder) extensions() {
 		case d.err == nil && d.dec.PeekKind() != '{':
 			d.wrongType("an object: each extension is the namespace of a protocol")
 		case name == ownExtension:
-			d.object(members{"keys": d.optional(d.keys)})
+			d.object(members{{"keys", d.optional(d.keys)}})
 		default:
 			d.opaque()
 		}
@@ -281,9 +281,9 @@ func (d *cardDecoder) key() Key {
 	var key Key
 	var algorithm string
 	d.object(members{
-		"key_id":     into(&key.KeyID, d.identifier),
-		"algorithm":  choice(&d.reader, &algorithm, SignatureEd25519),
-		"public_key": func() { _, key.PublicKey = d.base64(ed25519.PublicKeySize) },
+		{"key_id", into(&key.KeyID, d.identifier)},
+		{"algorithm", choice(&d.reader, &algorithm, SignatureEd25519)},
+		{"public_key", func() { _, key.PublicKey = d.base64(ed25519.PublicKeySize) }},
 	}, "key_id", "algorithm", "public_key")
 	return key
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/gowebpki/jcs"
 )
 
 const goodCard = `{
@@ -290,6 +292,9 @@ func FuzzDecodeCard(f *testing.F) {
 		again, err := DecodeCard(c.Raw)
 		if err != nil || again.Digest != c.Digest {
 			t.Fatalf("a card decodes differently the second time: %v", err)
+		}
+		if canonical, err := jcs.Transform(c.Raw); err != nil || DigestOf(canonical) != c.Digest {
+			t.Fatalf("another implementation of RFC 8785 gives the form %s, error %v", canonical, err)
 		}
 		if Lint(c); !utf8.ValidString(c.Text()) {
 			t.Fatal("the text of a card is not UTF-8")

@@ -44,12 +44,12 @@ func (d *cardDecoder) validate() {
 // 4.4), and values that include themselves: section 6.5 speaks of strict subsumption. Values in
 // conflicts_with need no definition: a card cannot define the values of others.
 func (d *cardDecoder) checkDefinitions() {
-	known := set(StandardValues)
+	defined := make(map[string]bool, len(d.card.Values.Definitions))
 	for _, def := range d.card.Values.Definitions {
-		known[def.ID] = true
+		defined[def.ID] = true
 	}
 	for i, value := range d.card.Values.Declared {
-		if value == "" || known[value] {
+		if value == "" || defined[value] || slices.Contains(StandardValues, value) {
 			continue
 		}
 		message := fmt.Sprintf("%q is no standard value and has no definition", clip(value))
@@ -72,14 +72,6 @@ func pointer(names ...string) string {
 		p = p.AppendToken(name)
 	}
 	return string(p)
-}
-
-func set(names []string) map[string]bool {
-	m := make(map[string]bool, len(names))
-	for _, name := range names {
-		m[name] = true
-	}
-	return m
 }
 
 // An entry of bounded_actions or forbidden_actions may be a name, "name: description", or
@@ -127,6 +119,9 @@ func newActionNames(entries []string) actionNames {
 // action of that name does both. An entry that consists of the name alone takes precedence.
 func (d *cardDecoder) checkForbidden() {
 	entries := d.card.Autonomy.BoundedActions
+	if len(d.card.Autonomy.ForbiddenActions) == 0 {
+		return
+	}
 	bounded := newActionNames(entries)
 	for _, entry := range entries {
 		plain, _ := actionEntry(entry)

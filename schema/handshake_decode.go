@@ -2,7 +2,6 @@ package schema
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"time"
 )
@@ -74,23 +73,22 @@ func (d *handshakeDecoder) message(kind MessageType, raw []byte) Handshake {
 func (d *handshakeDecoder) envelope(id *string, at *time.Time, s **Signature, own members, required ...string) {
 	var kind MessageType
 	all := members{
-		"message_type": choice(&d.reader, &kind, messageTypes...),
-		"request_id":   into(id, d.identifier),
-		"timestamp":    into(at, d.eventTime),
-		"signature":    d.optional(into(s, d.signature)),
+		{"message_type", choice(&d.reader, &kind, messageTypes...)},
+		{"request_id", into(id, d.identifier)},
+		{"timestamp", into(at, d.eventTime)},
+		{"signature", d.optional(into(s, d.signature))},
 	}
-	maps.Copy(all, own)
-	d.object(all, append([]string{"message_type", "request_id", "timestamp"}, required...)...)
+	d.object(append(all, own...), append([]string{"message_type", "request_id", "timestamp"}, required...)...)
 }
 
 // cardRequest reads an alignment_card_request (AAP section 6.3.1).
 func (d *handshakeDecoder) cardRequest(m *CardRequest) *CardRequest {
 	d.envelope(&m.RequestID, &m.Timestamp, &m.Signature, members{
-		"requester": func() { d.agent(&m.Requester) },
-		"task_context": d.optional(func() {
+		{"requester", func() { d.agent(&m.Requester) }},
+		{"task_context", d.optional(func() {
 			m.TaskContext = new(TaskContext)
 			d.taskContext(m.TaskContext)
-		}),
+		})},
 	}, "requester")
 	return m
 }
@@ -98,24 +96,24 @@ func (d *handshakeDecoder) cardRequest(m *CardRequest) *CardRequest {
 // agent reads the sender of a message.
 func (d *handshakeDecoder) agent(r *Requester) {
 	d.object(members{
-		"agent_id": into(&r.AgentID, d.identifier),
-		"card_id":  into(&r.CardID, d.identifier),
+		{"agent_id", into(&r.AgentID, d.identifier)},
+		{"card_id", into(&r.CardID, d.identifier)},
 	}, "agent_id", "card_id")
 }
 
 func (d *handshakeDecoder) taskContext(t *TaskContext) {
 	d.object(members{
-		"task_type":       into(&t.TaskType, d.identifier),
-		"values_required": d.list(&t.ValuesRequired, MaxHandshakeNames),
-		"data_categories": d.list(&t.DataCategories, MaxHandshakeNames),
+		{"task_type", into(&t.TaskType, d.identifier)},
+		{"values_required", d.list(&t.ValuesRequired, MaxHandshakeNames)},
+		{"data_categories", d.list(&t.DataCategories, MaxHandshakeNames)},
 	}, "task_type")
 }
 
 // cardResponse reads an alignment_card_response (AAP section 6.3.2).
 func (d *handshakeDecoder) cardResponse(m *CardResponse) *CardResponse {
 	d.envelope(&m.RequestID, &m.Timestamp, &m.Signature, members{
-		"alignment_card": func() { d.card(m) },
-		"signed_by":      d.optional(word(d, &m.SignedBy)),
+		{"alignment_card", func() { d.card(m) }},
+		{"signed_by", d.optional(word(d, &m.SignedBy))},
 	}, "alignment_card")
 	return m
 }
@@ -141,28 +139,28 @@ func (d *handshakeDecoder) card(m *CardResponse) {
 // coherenceCheck reads a value_coherence_check (AAP section 6.3.3).
 func (d *handshakeDecoder) coherenceCheck(m *CoherenceCheck) *CoherenceCheck {
 	d.envelope(&m.RequestID, &m.Timestamp, &m.Signature, members{
-		"initiator_card_id":      into(&m.InitiatorCardID, d.identifier),
-		"responder_card_id":      into(&m.ResponderCardID, d.identifier),
-		"proposed_collaboration": func() { d.collaboration(&m.Proposal) },
+		{"initiator_card_id", into(&m.InitiatorCardID, d.identifier)},
+		{"responder_card_id", into(&m.ResponderCardID, d.identifier)},
+		{"proposed_collaboration", func() { d.collaboration(&m.Proposal) }},
 	}, "initiator_card_id", "responder_card_id", "proposed_collaboration")
 	return m
 }
 
 func (d *handshakeDecoder) collaboration(c *Collaboration) {
 	d.object(members{
-		"task_type":           into(&c.TaskType, d.identifier),
-		"values_intersection": d.list(&c.ValuesIntersection, MaxHandshakeNames),
-		"data_sharing":        d.optional(func() { c.DataSharing = d.dataSharing() }),
-		"autonomy_scope":      d.optional(func() { c.AutonomyScope = d.autonomyScope() }),
-		"modified_values":     d.optional(func() { c.ModifiedValues = d.modifiedValues() }),
+		{"task_type", into(&c.TaskType, d.identifier)},
+		{"values_intersection", d.list(&c.ValuesIntersection, MaxHandshakeNames)},
+		{"data_sharing", d.optional(func() { c.DataSharing = d.dataSharing() })},
+		{"autonomy_scope", d.optional(func() { c.AutonomyScope = d.autonomyScope() })},
+		{"modified_values", d.optional(func() { c.ModifiedValues = d.modifiedValues() })},
 	}, "task_type")
 }
 
 func (d *handshakeDecoder) dataSharing() *DataSharing {
 	s := new(DataSharing)
 	d.object(members{
-		"from_initiator": d.list(&s.FromInitiator, MaxHandshakeNames),
-		"from_responder": d.list(&s.FromResponder, MaxHandshakeNames),
+		{"from_initiator", d.list(&s.FromInitiator, MaxHandshakeNames)},
+		{"from_responder", d.list(&s.FromResponder, MaxHandshakeNames)},
 	})
 	return s
 }
@@ -170,8 +168,8 @@ func (d *handshakeDecoder) dataSharing() *DataSharing {
 func (d *handshakeDecoder) autonomyScope() *AutonomyScope {
 	s := new(AutonomyScope)
 	d.object(members{
-		"initiator_actions": d.list(&s.InitiatorActions, MaxScopeActions),
-		"responder_actions": d.list(&s.ResponderActions, MaxScopeActions),
+		{"initiator_actions", d.list(&s.InitiatorActions, MaxScopeActions)},
+		{"responder_actions", d.list(&s.ResponderActions, MaxScopeActions)},
 	})
 	return s
 }
@@ -179,8 +177,8 @@ func (d *handshakeDecoder) autonomyScope() *AutonomyScope {
 func (d *handshakeDecoder) modifiedValues() *ModifiedValues {
 	m := new(ModifiedValues)
 	d.object(members{
-		"initiator_concession": d.optional(into(&m.InitiatorConcession, d.concession)),
-		"responder_concession": d.optional(into(&m.ResponderConcession, d.concession)),
+		{"initiator_concession", d.optional(into(&m.InitiatorConcession, d.concession))},
+		{"responder_concession", d.optional(into(&m.ResponderConcession, d.concession))},
 	})
 	return m
 }
@@ -209,23 +207,23 @@ func (d *handshakeDecoder) list(dst *[]string, most int) func() {
 // taskResult reads a task_result (AAP section 3.2, step 6).
 func (d *handshakeDecoder) taskResult(m *TaskResult) *TaskResult {
 	d.envelope(&m.RequestID, &m.Timestamp, &m.Signature, members{
-		"responder":       func() { d.agent(&m.Responder) },
-		"status":          choice(&d.reader, &m.Status, TaskCompleted, TaskFailed, TaskDeclined),
-		"result":          d.optional(func() { m.Result = d.opaque() }),
-		"trace_reference": func() { d.traceReference(&m.TraceReference) },
+		{"responder", func() { d.agent(&m.Responder) }},
+		{"status", choice(&d.reader, &m.Status, TaskCompleted, TaskFailed, TaskDeclined)},
+		{"result", d.optional(func() { m.Result = d.opaque() })},
+		{"trace_reference", func() { d.traceReference(&m.TraceReference) }},
 	}, "responder", "status", "trace_reference")
 	return m
 }
 
 func (d *handshakeDecoder) traceReference(r *TraceReference) {
 	d.object(members{
-		"trace_ids": func() {
+		{"trace_ids", func() {
 			r.TraceIDs = d.names()
 			if n := len(r.TraceIDs); d.err == nil && (n == 0 || n > MaxHandshakeNames) {
 				d.fault("%d traces, want 1 to %d", n, MaxHandshakeNames)
 			}
-		},
-		"session_id": d.optional(into(&r.SessionID, d.identifier)),
+		}},
+		{"session_id", d.optional(into(&r.SessionID, d.identifier))},
 	}, "trace_ids")
 }
 
@@ -235,14 +233,14 @@ func (d *handshakeDecoder) coherenceResult(m *CoherenceResult) *CoherenceResult 
 	o := &m.Outcome
 	o.Conditions, o.Reasons, o.ResolutionSteps = []string{}, []Reason{}, []ResolutionStep{}
 	d.envelope(&m.RequestID, &m.Timestamp, &m.Signature, members{
-		"coherence":           func() { d.coherence(&m.Coherence) },
-		"proceed":             into(&o.Proceed, d.boolean),
-		"conditions":          d.optional(func() { o.Conditions = d.sentences() }),
-		"proposed_resolution": d.optional(func() { o.ProposedResolution = d.resolution() }),
-		"reasons":             d.optional(func() { o.Reasons = each(d, d.reason) }),
-		"resolution_steps":    d.optional(func() { o.ResolutionSteps = each(d, d.step) }),
-		"coherence_metadata":  d.optional(func() { d.metadata(&o.Metadata) }),
-		"signed_by":           d.optional(word(d, &m.SignedBy)),
+		{"coherence", func() { d.coherence(&m.Coherence) }},
+		{"proceed", into(&o.Proceed, d.boolean)},
+		{"conditions", d.optional(func() { o.Conditions = d.sentences() })},
+		{"proposed_resolution", d.optional(func() { o.ProposedResolution = d.resolution() })},
+		{"reasons", d.optional(func() { o.Reasons = each(d, d.reason) })},
+		{"resolution_steps", d.optional(func() { o.ResolutionSteps = each(d, d.step) })},
+		{"coherence_metadata", d.optional(func() { d.metadata(&o.Metadata) })},
+		{"signed_by", d.optional(word(d, &m.SignedBy))},
 	}, "coherence", "proceed")
 	if d.err == nil && o.Proceed && !m.Coherence.Compatible {
 		d.faultAt("/proceed", "must not be true of agents that are not compatible")
@@ -252,9 +250,9 @@ func (d *handshakeDecoder) coherenceResult(m *CoherenceResult) *CoherenceResult 
 
 func (d *handshakeDecoder) coherence(c *Coherence) {
 	d.object(members{
-		"compatible":      into(&c.Compatible, d.boolean),
-		"score":           func() { c.Score, _ = d.fraction() },
-		"value_alignment": func() { d.alignment(&c.Alignment) },
+		{"compatible", into(&c.Compatible, d.boolean)},
+		{"score", func() { c.Score, _ = d.fraction() }},
+		{"value_alignment", func() { d.alignment(&c.Alignment) }},
 	}, "compatible", "score", "value_alignment")
 }
 
@@ -268,20 +266,20 @@ func (d *handshakeDecoder) alignment(a *ValueAlignment) {
 		})
 	}
 	d.object(members{
-		"matched":   list(&a.Matched),
-		"unmatched": list(&a.Unmatched),
-		"conflicts": d.optional(func() { a.Conflicts = each(d, d.conflict) }),
+		{"matched", list(&a.Matched)},
+		{"unmatched", list(&a.Unmatched)},
+		{"conflicts", d.optional(func() { a.Conflicts = each(d, d.conflict) })},
 	})
 }
 
 func (d *handshakeDecoder) conflict() (c ValueConflict) {
 	d.object(members{
-		"initiator_value": into(&c.InitiatorValue, d.text),
-		"responder_value": into(&c.ResponderValue, d.text),
-		"conflict_type":   into(&c.ConflictType, d.identifier),
-		"description":     into(&c.Description, d.text),
-		"refused_by":      d.optional(word(d, &c.RefusedBy)),
-		"resolved_by":     d.optional(word(d, &c.ResolvedBy)),
+		{"initiator_value", into(&c.InitiatorValue, d.text)},
+		{"responder_value", into(&c.ResponderValue, d.text)},
+		{"conflict_type", into(&c.ConflictType, d.identifier)},
+		{"description", into(&c.Description, d.text)},
+		{"refused_by", d.optional(word(d, &c.RefusedBy))},
+		{"resolved_by", d.optional(word(d, &c.ResolvedBy))},
 	}, "initiator_value", "responder_value", "conflict_type", "description")
 	return c
 }
@@ -289,10 +287,10 @@ func (d *handshakeDecoder) conflict() (c ValueConflict) {
 func (d *handshakeDecoder) resolution() *ProposedResolution {
 	r := new(ProposedResolution)
 	d.object(members{
-		"type":                word(d, &r.Type),
-		"reason":              into(&r.Reason, d.text),
-		"alternative":         d.optional(func() { r.Alternative = d.alternative() }),
-		"escalation_contacts": d.optional(func() { r.Contacts = each(d, d.contact) }),
+		{"type", word(d, &r.Type)},
+		{"reason", into(&r.Reason, d.text)},
+		{"alternative", d.optional(func() { r.Alternative = d.alternative() })},
+		{"escalation_contacts", d.optional(func() { r.Contacts = each(d, d.contact) })},
 	}, "type", "reason")
 	return r
 }
@@ -300,56 +298,56 @@ func (d *handshakeDecoder) resolution() *ProposedResolution {
 func (d *handshakeDecoder) alternative() *ModifiedScope {
 	s := new(ModifiedScope)
 	d.object(members{
-		"type":            d.optional(word(d, &s.Type)),
-		"description":     d.optional(into(&s.Description, d.text)),
-		"modified_values": d.optional(func() { s.ModifiedValues = d.modifiedValues() }),
-		"autonomy_scope":  d.optional(func() { s.AutonomyScope = d.autonomyScope() }),
-		"data_sharing":    d.optional(func() { s.DataSharing = d.dataSharing() }),
+		{"type", d.optional(word(d, &s.Type))},
+		{"description", d.optional(into(&s.Description, d.text))},
+		{"modified_values", d.optional(func() { s.ModifiedValues = d.modifiedValues() })},
+		{"autonomy_scope", d.optional(func() { s.AutonomyScope = d.autonomyScope() })},
+		{"data_sharing", d.optional(func() { s.DataSharing = d.dataSharing() })},
 	})
 	return s
 }
 
 func (d *handshakeDecoder) contact() (c Contact) {
 	d.object(members{
-		"side":               word(d, &c.Side),
-		"agent_id":           d.optional(into(&c.AgentID, d.text)),
-		"escalation_contact": d.optional(into(&c.Contact, d.text)),
+		{"side", word(d, &c.Side)},
+		{"agent_id", d.optional(into(&c.AgentID, d.text))},
+		{"escalation_contact", d.optional(into(&c.Contact, d.text))},
 	})
 	return c
 }
 
 func (d *handshakeDecoder) reason() (r Reason) {
 	d.object(members{
-		"code":        into(&r.Code, d.identifier),
-		"side":        d.optional(word(d, &r.Side)),
-		"agent_id":    d.optional(into(&r.AgentID, d.text)),
-		"card_id":     d.optional(into(&r.CardID, d.text)),
-		"description": d.optional(into(&r.Description, d.text)),
+		{"code", into(&r.Code, d.identifier)},
+		{"side", d.optional(word(d, &r.Side))},
+		{"agent_id", d.optional(into(&r.AgentID, d.text))},
+		{"card_id", d.optional(into(&r.CardID, d.text))},
+		{"description", d.optional(into(&r.Description, d.text))},
 	}, "code")
 	return r
 }
 
 func (d *handshakeDecoder) step() (s ResolutionStep) {
 	d.object(members{
-		"step":    word(d, &s.Step),
-		"subject": d.optional(into(&s.Subject, d.text)),
-		"side":    d.optional(word(d, &s.Side)),
-		"outcome": word(d, &s.Outcome),
-		"reason":  d.optional(into(&s.Reason, d.text)),
+		{"step", word(d, &s.Step)},
+		{"subject", d.optional(into(&s.Subject, d.text))},
+		{"side", d.optional(word(d, &s.Side))},
+		{"outcome", word(d, &s.Outcome)},
+		{"reason", d.optional(into(&s.Reason, d.text))},
 	}, "step", "outcome")
 	return s
 }
 
 func (d *handshakeDecoder) metadata(m *CoherenceMetadata) {
 	d.object(members{
-		"engine_version":        d.optional(into(&m.EngineVersion, d.text)),
-		"profile":               d.optional(into(&m.Profile, d.text)),
-		"min_coherence":         d.optional(func() { m.MinCoherence, _ = d.fraction() }),
-		"methodology":           d.optional(into(&m.Methodology, d.text)),
-		"required_from":         d.optional(word(d, &m.RequiredFrom)),
-		"initiator_card_digest": d.optional(func() { d.digest(&m.InitiatorDigest) }),
-		"responder_card_digest": d.optional(func() { d.digest(&m.ResponderDigest) }),
-		"assessed_at":           d.optional(into(&m.AssessedAt, d.eventTime)),
+		{"engine_version", d.optional(into(&m.EngineVersion, d.text))},
+		{"profile", d.optional(into(&m.Profile, d.text))},
+		{"min_coherence", d.optional(func() { m.MinCoherence, _ = d.fraction() })},
+		{"methodology", d.optional(into(&m.Methodology, d.text))},
+		{"required_from", d.optional(word(d, &m.RequiredFrom))},
+		{"initiator_card_digest", d.optional(func() { d.digest(&m.InitiatorDigest) })},
+		{"responder_card_digest", d.optional(func() { d.digest(&m.ResponderDigest) })},
+		{"assessed_at", d.optional(into(&m.AssessedAt, d.eventTime))},
 	})
 }
 

@@ -187,3 +187,11 @@ func (l *linter) at(member string, index ...int) string {
 	}
 	return p
 }
+
+func set(names []string) map[string]bool {
+	m := make(map[string]bool, len(names))
+	for _, name := range names {
+		m[name] = true
+	}
+	return m
+}

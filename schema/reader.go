@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"unsafe"
 
@@ -287,31 +288,34 @@ func (r *reader) end() {
 // alias returns b as a string without copying.
 func alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// members maps the known members of an object to the functions that read them. Reading by such
-// a table is slower than by the switches of Decoder, and shorter: it is for records that are
-// read once.
-type members map[string]func()
+// members are the known members of an object, with the functions that read them. Reading by such a
+// list is slower than by the switches of Decoder, and shorter.
+type members []member
+
+type member struct {
+	name string
+	read func()
+}
 
 // object reads an object. Known members are read by their functions; others are skipped within
 // the limits. It reports missing required members and returns the names found.
-func (r *reader) object(known members, required ...string) map[string]bool {
-	found := map[string]bool{}
+func (r *reader) object(known members, required ...string) (found []string) {
 	if !r.enter('{', "an object") {
-		return found
+		return nil
 	}
-	at := string(r.dec.StackPointer())
+	found = make([]string, 0, len(known))
 	for r.more() {
 		name := r.name()
-		found[name] = true
-		if read, ok := known[name]; ok {
-			read()
+		found = append(found, name)
+		if i := slices.IndexFunc(known, func(m member) bool { return m.name == name }); i >= 0 {
+			known[i].read()
 			continue
 		}
 		r.opaque()
 	}
 	for _, name := range required {
-		if r.err == nil && !found[name] {
-			r.faultAt(at+"/"+name, "is missing (required)")
+		if r.err == nil && !slices.Contains(found, name) {
+			r.faultAt(string(r.dec.StackPointer())+"/"+name, "is missing (required)")
 		}
 	}
 	return found

@@ -78,9 +78,9 @@ func DecodeSignature(raw []byte) (*Signature, error) {
 func (r *reader) signature() *Signature {
 	s := new(Signature)
 	r.object(members{
-		"algorithm": choice(r, &s.Algorithm, SignatureEd25519),
-		"value":     func() { s.Value, _ = r.base64(ed25519.SignatureSize) },
-		"key_id":    into(&s.KeyID, r.identifier),
+		{"algorithm", choice(r, &s.Algorithm, SignatureEd25519)},
+		{"value", func() { s.Value, _ = r.base64(ed25519.SignatureSize) }},
+		{"key_id", into(&s.KeyID, r.identifier)},
 	}, "algorithm", "value", "key_id")
 	return s
 }
