@@ -156,7 +156,7 @@ func (d *cardDecoder) triggers() {
 	if !d.enter('[', "an array of triggers") {
 		return
 	}
-	at := string(d.dec.StackPointer())
+	at := d.pointer()
 	for d.more() {
 		var t Trigger
 		d.object(members{
@@ -183,7 +183,7 @@ func (d *cardDecoder) maxValue() {
 // amount reads a number and returns its digits as well, since conditions are made of them. The
 // digits must fit into MaxIDBytes.
 func (d *cardDecoder) amount() (amount float64, digits string) {
-	before := d.dec.InputOffset()
+	before := d.offset()
 	amount, ok := d.number()
 	if ok {
 		digits = string(d.span(before))
@@ -238,13 +238,13 @@ func (d *cardDecoder) extensions() {
 		return
 	}
 	for d.more() {
-		name, from := d.name(), d.dec.InputOffset()
+		name, from := d.name(), d.offset()
 		switch {
 		case name == "":
 			d.fault("the name of a protocol must not be empty")
 			d.opaque()
 		case d.null():
-		case d.err == nil && d.dec.PeekKind() != '{':
+		case d.err == nil && d.peek() != '{':
 			d.wrongType("an object: each extension is the namespace of a protocol")
 		case name == ownExtension:
 			d.object(members{{"keys", d.optional(d.keys)}})
@@ -262,7 +262,7 @@ func (d *cardDecoder) keys() {
 	if !d.enter('[', "an array of keys") {
 		return
 	}
-	at := string(d.dec.StackPointer())
+	at := d.pointer()
 	known := map[string]bool{}
 	for i := 0; d.more(); i++ {
 		key := d.key()

@@ -30,15 +30,13 @@ func Admit(agent string, raw []byte) (*Trace, error) {
 // t.Raw is the record and t.Digest its SHA-256; strings and raw values of t alias raw. The
 // error is a *Refusal with every fault found.
 func (d *Decoder) Admit(t *Trace, agent string, raw []byte) error {
-	t.reset()
 	raw = trimSpace(raw)
 	if len(raw) > MaxTraceBytes {
 		return refuse(ReasonTooLarge, "%d bytes, a trace may have %d", len(raw), MaxTraceBytes)
 	}
-	d.reset(raw)
-	d.warnings = d.warnings[:0]
-	d.trace(t)
-	d.end()
+	if !d.read(t, raw, true) {
+		d.read(t, raw, false)
+	}
 	if err := d.refusal(ReasonInvalidTrace); err != nil {
 		return err
 	}
@@ -48,6 +46,18 @@ func (d *Decoder) Admit(t *Trace, agent string, raw []byte) error {
 	}
 	t.Raw, t.Digest = raw, DigestOf(raw)
 	return nil
+}
+
+// read reads the record into t and collects its faults. It returns false if the record must be
+// read without scanning.
+func (d *Decoder) read(t *Trace, raw []byte, scanning bool) bool {
+	t.reset()
+	d.scanning = scanning
+	d.reset(raw)
+	d.warnings = d.warnings[:0]
+	d.trace(t)
+	d.end()
+	return d.err != errDoubt
 }
 
 // refusal returns the faults found as an error, or nil where there are none.
@@ -174,8 +184,8 @@ func (d *Decoder) missing(object string, seen present, required []string) {
 
 // span returns the raw text of the value that began at byte from and was just
 // read, without the white space and punctuation before it.
-func (r *reader) span(from int64) []byte {
-	text := r.raw[from:r.dec.InputOffset()]
+func (r *reader) span(from int) []byte {
+	text := r.raw[from:r.offset()]
 	for i, c := range text {
 		switch c {
 		case ' ', '\t', '\r', '\n', ':', ',':

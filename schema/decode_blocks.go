@@ -156,7 +156,7 @@ func (d *Decoder) alternative(b *Decision) {
 		}
 	}
 	if seen != hasOptionID|hasDescription {
-		d.missing(string(d.dec.StackPointer()), seen, alternativeMembers)
+		d.missing(d.pointer(), seen, alternativeMembers)
 	}
 }
 
@@ -253,7 +253,7 @@ func (d *Decoder) context(c *Context) {
 		return
 	}
 	for d.more() {
-		name, from := d.name(), d.dec.InputOffset()
+		name, from := d.name(), d.offset()
 		d.contextMember(c, name)
 		if d.err == nil {
 			c.Members = append(c.Members, Member{Name: name, Value: d.span(from)})
@@ -294,7 +294,7 @@ func (d *Decoder) metadata(c *Context) {
 		return
 	}
 	for d.more() {
-		name, from := d.name(), d.dec.InputOffset()
+		name, from := d.name(), d.offset()
 		switch {
 		case name == "session_end" && d.next('t'):
 			c.SessionEnd = d.boolean()

@@ -11,8 +11,8 @@
 // It does no I/O, reads no clock and judges nothing (package aap judges). It imports no other
 // package of Plumbline.
 //
-// It is one large package because all records have one strict reader (reader.go), one set of
-// limits and one form of refusal, and because they refer to each other.
+// It is one large package because all records have one strict reader (reader.go; scan.go makes it
+// fast for traces), one set of limits and one form of refusal, and because they refer to each other.
 //
 // Invariants: the evidence is the bytes received, so a Trace keeps them (Raw) and its Digest is
 // their SHA-256. Strings of a decoded Trace may alias Raw, so Raw must never be written to.

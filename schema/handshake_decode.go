@@ -124,7 +124,7 @@ func (d *handshakeDecoder) card(m *CardResponse) {
 	if d.err != nil {
 		return
 	}
-	at := string(d.dec.StackPointer())
+	at := d.pointer()
 	card, err := DecodeCard(raw)
 	var refusal *Refusal
 	if errors.As(err, &refusal) {
@@ -185,7 +185,7 @@ func (d *handshakeDecoder) modifiedValues() *ModifiedValues {
 
 // concession reads a value or an array of values.
 func (d *handshakeDecoder) concession() Concession {
-	if d.err == nil && d.dec.PeekKind() == '"' {
+	if d.err == nil && d.peek() == '"' {
 		return Concession{d.identifier()}
 	}
 	var values []string

@@ -29,10 +29,10 @@ func eachMember(object []byte, f func(m Member, from, to int)) error {
 	r.reset(object)
 	if r.enter('{', "an object") {
 		for r.more() {
-			from := int(r.dec.InputOffset())
+			from := r.offset()
 			m := Member{Name: r.name()}
 			if m.Value = r.value(); r.err == nil {
-				f(m, from, int(r.dec.InputOffset()))
+				f(m, from, r.offset())
 			}
 		}
 	}

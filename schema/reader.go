@@ -15,18 +15,30 @@ import (
 // reader reads values from one JSON record without copying: the strings and raw values it
 // returns alias the record. The first syntax error ends the reading (err). Other faults are
 // collected, and reading continues after them.
+//
+// A reader that scans is fast and reports no fault: the first one ends the reading with errDoubt,
+// and the record must be read again without scanning.
 type reader struct {
-	source bytes.Buffer
-	dec    *jsontext.Decoder
-	raw    []byte
-	err    error
-	faults []Fault
-	beyond int // faults found after MaxFaults
+	source   bytes.Buffer
+	dec      *jsontext.Decoder
+	scanning bool
+	scan     scanner
+	raw      []byte
+	err      error
+	faults   []Fault
+	beyond   int // faults found after MaxFaults
 }
+
+// errDoubt means that a record is not as usual: jsontext must read it.
+var errDoubt = errors.New("the record must be read without scanning")
 
 // reset starts a new record; raw must not change while its values are used.
 func (r *reader) reset(raw []byte) {
 	r.raw, r.err, r.faults, r.beyond = raw, nil, r.faults[:0], 0
+	if r.scanning {
+		r.scan.reset(raw)
+		return
+	}
 	r.source = *bytes.NewBuffer(raw)
 	if r.dec == nil {
 		r.dec = jsontext.NewDecoder(&r.source)
@@ -41,10 +53,14 @@ func (r *reader) fault(message string, args ...any) {
 		r.beyond++ // another pointer would cost more than it is worth
 		return
 	}
-	r.faultAt(string(r.dec.StackPointer()), message, args...)
+	r.faultAt(r.pointer(), message, args...)
 }
 
 func (r *reader) faultAt(pointer, message string, args ...any) {
+	if r.scanning {
+		r.err = errDoubt
+		return
+	}
 	if len(r.faults) == MaxFaults {
 		r.beyond++
 		return
@@ -77,10 +93,41 @@ func SyntaxMessage(err *jsontext.SyntacticError) string {
 	return fmt.Sprintf("%v (byte %d)", err.Err, err.ByteOffset)
 }
 
+// pointer returns the place of the value read last. A reader that scans does not know it.
+func (r *reader) pointer() string {
+	if r.scanning {
+		return ""
+	}
+	return string(r.dec.StackPointer())
+}
+
+// offset returns the index of the first byte after what was read last.
+func (r *reader) offset() int {
+	if r.scanning {
+		return r.scan.at
+	}
+	return int(r.dec.InputOffset())
+}
+
+// peek returns the kind of the next token.
+func (r *reader) peek() jsontext.Kind {
+	if r.scanning {
+		return r.scan.peek()
+	}
+	return r.dec.PeekKind()
+}
+
 // value reads the next value as raw JSON.
 func (r *reader) value() []byte {
 	if r.err != nil {
 		return nil
+	}
+	if r.scanning {
+		v := r.scan.value()
+		if v == nil {
+			r.err = errDoubt
+		}
+		return v
 	}
 	v, err := r.dec.ReadValue()
 	if err != nil {
@@ -94,7 +141,7 @@ func (r *reader) value() []byte {
 // number range.
 func (r *reader) opaque() []byte {
 	v := r.value()
-	if r.err == nil {
+	if r.err == nil && !r.scanning { // the scanner knows these limits
 		if problem := beyondLimits(v, r.dec.StackDepth()); problem != "" {
 			r.fault("%s", problem)
 		}
@@ -104,7 +151,7 @@ func (r *reader) opaque() []byte {
 
 // null skips a null and reports whether there was one.
 func (r *reader) null() bool {
-	if r.err != nil || r.dec.PeekKind() != 'n' {
+	if r.err != nil || r.peek() != 'n' {
 		return false
 	}
 	r.value()
@@ -113,15 +160,21 @@ func (r *reader) null() bool {
 
 // next reports whether the next value is of that kind.
 func (r *reader) next(kind jsontext.Kind) bool {
-	return r.err == nil && r.dec.PeekKind() == kind
+	return r.err == nil && r.peek() == kind
 }
 
 // enter reads the opening brace or bracket of kind. It skips any other value and records a
 // fault.
 func (r *reader) enter(kind jsontext.Kind, want string) bool {
-	if r.dec.PeekKind() != kind {
+	if r.peek() != kind {
 		r.wrongType(want)
 		return false
+	}
+	if r.scanning {
+		if r.err == nil && !r.scan.open() {
+			r.err = errDoubt
+		}
+		return r.err == nil
 	}
 	if _, err := r.dec.ReadToken(); err != nil {
 		r.syntax(err)
@@ -160,9 +213,11 @@ func (r *reader) more() bool {
 	if r.err != nil {
 		return false
 	}
-	switch r.dec.PeekKind() {
+	switch r.peek() {
 	case '}', ']':
-		if _, err := r.dec.ReadToken(); err != nil {
+		if r.scanning {
+			r.scan.close()
+		} else if _, err := r.dec.ReadToken(); err != nil {
 			r.syntax(err)
 		}
 		return false
@@ -178,7 +233,7 @@ func (r *reader) text() string {
 	if r.err != nil {
 		return ""
 	}
-	if r.dec.PeekKind() != '"' {
+	if r.peek() != '"' {
 		r.wrongType("a string")
 		return ""
 	}
@@ -211,7 +266,7 @@ func (r *reader) identifier() string {
 }
 
 func (r *reader) boolean() bool {
-	if k := r.dec.PeekKind(); k != 't' && k != 'f' {
+	if k := r.peek(); k != 't' && k != 'f' {
 		r.wrongType("a boolean")
 		return false
 	}
@@ -220,7 +275,7 @@ func (r *reader) boolean() bool {
 
 // number reads a number in the range of float64; ok is false where there is none.
 func (r *reader) number() (f float64, ok bool) {
-	if r.dec.PeekKind() != '0' {
+	if r.peek() != '0' {
 		r.wrongType("a number")
 		return 0, false
 	}
@@ -243,7 +298,7 @@ func (r *reader) fraction() (float64, bool) {
 
 // natural reads a whole number of at least 0 that fits an int64.
 func (r *reader) natural() (int64, bool) {
-	if r.dec.PeekKind() != '0' {
+	if r.peek() != '0' {
 		r.wrongType("an integer")
 		return 0, false
 	}
@@ -280,8 +335,8 @@ func (r *reader) opaqueMembers(dst Members) Members {
 
 // end records a fault if anything follows the record.
 func (r *reader) end() {
-	if r.err == nil && int(r.dec.InputOffset()) != len(r.raw) {
-		r.faultAt("", "unexpected text after the record (byte %d)", r.dec.InputOffset())
+	if r.err == nil && r.offset() != len(r.raw) {
+		r.faultAt("", "unexpected text after the record (byte %d)", r.offset())
 	}
 }
 
@@ -315,7 +370,7 @@ func (r *reader) object(known members, required ...string) (found []string) {
 	}
 	for _, name := range required {
 		if r.err == nil && !slices.Contains(found, name) {
-			r.faultAt(string(r.dec.StackPointer())+"/"+name, "is missing (required)")
+			r.faultAt(r.pointer()+"/"+name, "is missing (required)")
 		}
 	}
 	return found

@@ -51,9 +51,13 @@ func (d *Decoder) Warnings() []Warning { return d.warnings }
 
 // warn records a warning about the value read last.
 func (d *Decoder) warn(message string, args ...any) {
+	if d.scanning {
+		d.err = errDoubt
+		return
+	}
 	if len(d.warnings) < maxIgnoredWarnings {
 		d.warnings = append(d.warnings, Warning{
-			Code: WarnIgnoredMember, Pointer: Clip(string(d.dec.StackPointer()), MaxPointerBytes), Message: fmt.Sprintf(message, args...),
+			Code: WarnIgnoredMember, Pointer: Clip(d.pointer(), MaxPointerBytes), Message: fmt.Sprintf(message, args...),
 		})
 	}
 }
