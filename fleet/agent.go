@@ -14,7 +14,7 @@ type role uint8
 const (
 	ordinary  role = iota
 	drifting       // its behaviour drifts, and nothing else is planted on it
-	renewed        // some of its traces name an older card that expires within the hour
+	renewed        // some of its traces name an older card that expires within the window
 	replaced       // some of its traces name an older card that never expires
 	novice         // its card is so new that its first trace may be older
 	withdrawn      // its older card is revoked when publishing begins
@@ -46,13 +46,17 @@ type card struct {
 	expires time.Time // zero: never
 }
 
-// Times of the issue and expiry of cards, before Start.
+// Times of the issue of cards, before Start.
 const (
-	cardAge   = 5 * 24 * time.Hour
-	olderAge  = 90 * 24 * time.Hour
-	expiryAge = window / 2     // of a renewed agent's older card
-	noviceAge = window * 5 / 6 // of a novice's only card
+	cardAge  = 5 * 24 * time.Hour
+	olderAge = 90 * 24 * time.Hour
 )
+
+// expiryAge is the time before Start at which a renewed agent's older card expires.
+func (f *Fleet) expiryAge() time.Duration { return f.cfg.Window / 2 }
+
+// noviceAge is the time before Start at which a novice's only card was issued.
+func (f *Fleet) noviceAge() time.Duration { return Margin + f.span()*5/6 }
 
 // hire fills f.agents. Trades are assigned in turn. Roles are assigned to the first agents of
 // the list, so each role occurs in several trades.
@@ -101,10 +105,10 @@ func (f *Fleet) assign(i int, r role) {
 	case renewed, replaced, withdrawn:
 		a.older = card{id: cardID(f.salt, 2*i+1), issued: f.cfg.Start.Add(-olderAge)}
 		if r == renewed {
-			a.older.expires = f.cfg.Start.Add(-expiryAge)
+			a.older.expires = f.cfg.Start.Add(-f.expiryAge())
 		}
 	case novice:
-		a.card.issued = f.cfg.Start.Add(-noviceAge)
+		a.card.issued = f.cfg.Start.Add(-f.noviceAge())
 	}
 }
 

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"iter"
 	"math/rand/v2"
 	"slices"
@@ -9,10 +10,11 @@ import (
 
 // Config configures a fleet. A count of zero means its default.
 type Config struct {
-	Seed   uint64    // equal seeds give equal plans; with equal starts they give equal bytes
-	Agents int       // default 200
-	Traces int       // distinct traces stored, default 20,000; at least one for each agent
-	Start  time.Time // when publishing begins; only planted traces have a later date
+	Seed   uint64        // equal seeds give equal plans; with equal starts they give equal bytes
+	Agents int           // default 200
+	Traces int           // distinct traces stored, default 20,000; at least one for each agent
+	Start  time.Time     // when publishing begins; only planted traces have a later date
+	Window time.Duration // how long before Start the traces begin, more than Margin, default an hour; plants that do not fit into it are missing
 }
 
 // The size of the demo's fleet.
@@ -21,8 +23,8 @@ const (
 	DefaultTraces = 20_000
 )
 
-// window is how long before Start the fleet's traces begin.
-const window = time.Hour
+// DefaultWindow is how long before Start the fleet's traces begin.
+const DefaultWindow = time.Hour
 
 // Fleet is a simulated fleet, immutable and safe for concurrent use.
 type Fleet struct {
@@ -47,8 +49,9 @@ func New(cfg Config) *Fleet {
 		cfg.Traces = DefaultTraces
 	}
 	cfg.Agents = min(cfg.Agents, cfg.Traces)
+	cfg.Window = max(cmp.Or(cfg.Window, DefaultWindow), Margin+time.Millisecond)
 	cfg.Start = cfg.Start.UTC().Truncate(time.Microsecond)
-	f := &Fleet{cfg: cfg, open: cfg.Start.Add(-window), plants: allPlants()}
+	f := &Fleet{cfg: cfg, open: cfg.Start.Add(-cfg.Window), plants: allPlants()}
 	f.salt = mix(cfg.Seed ^ mix(uint64(cfg.Start.UnixMicro())))
 	rng := rand.New(rand.NewPCG(mix(cfg.Seed), 0))
 	noise := noiseFor(cfg)
@@ -65,8 +68,9 @@ func New(cfg Config) *Fleet {
 
 // Line is one line that an agent publishes.
 type Line struct {
-	Agent string // agent_id of the publisher
-	Raw   []byte // JSON without a line break; owned by the caller
+	Agent string    // agent_id of the publisher
+	Raw   []byte    // JSON without a line break; owned by the caller
+	At    time.Time // when it is published: the time in the trace, but for planted ones and repeated lines
 }
 
 // Lines yields the published lines in order: Planted().Lines lines. Each call yields the same
@@ -77,7 +81,8 @@ func (f *Fleet) Lines() iter.Seq[Line] {
 		w := &writer{f: f, source: source, rng: rand.New(source)}
 		for _, l := range f.lines {
 			raw := w.line(l)
-			if !yield(Line{Agent: f.agents[f.steps[l.step].agent].id, Raw: raw}) {
+			at := f.open.Add(time.Duration(l.at) * time.Microsecond)
+			if !yield(Line{Agent: f.agents[f.steps[l.step].agent].id, Raw: raw, At: at}) {
 				return
 			}
 		}

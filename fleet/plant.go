@@ -82,7 +82,7 @@ func allPlants() []plant {
 // The shifts of times: to before the card's issue; to after its revocation but within the clock
 // tolerance; and to well after any receipt.
 const (
-	early = -window / 4
+	early = -15 * time.Minute
 	soon  = 4 * time.Minute
 	late  = 6 * time.Hour
 

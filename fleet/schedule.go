@@ -37,11 +37,14 @@ const (
 	longest  = 40
 )
 
-// margin is the least distance of event times from Start.
-const margin = 5 * time.Second
+// Margin is the least distance of event times from Start.
+const Margin = 5 * time.Second
 
-// noviceRest is how long after its card's issue a novice's first trace is.
-const noviceRest = window / 12
+// span is the time within which the traces are dated.
+func (f *Fleet) span() time.Duration { return f.cfg.Window - Margin }
+
+// noviceFrom is when a novice's first trace may be: some time after the issue of its card.
+func (f *Fleet) noviceFrom() time.Duration { return f.span() / 4 }
 
 // schedule plans total steps: each agent's share, its sessions and times.
 func (f *Fleet) schedule(rng *rand.Rand, total int) {
@@ -120,9 +123,9 @@ func (f *Fleet) split(rng *rand.Rand, a *agent) {
 func (f *Fleet) spread(rng *rand.Rand, a *agent) {
 	from := time.Duration(0)
 	if a.role == novice {
-		from = window - noviceAge + noviceRest
+		from = f.noviceFrom()
 	}
-	slot := (window - margin - from).Microseconds() / int64(a.count)
+	slot := (f.span() - from).Microseconds() / int64(a.count)
 	for n := range a.count {
 		jitter := rng.Int64N(max(1, slot*3/4))
 		f.steps[a.first+n].at = from.Microseconds() + int64(n)*slot + jitter

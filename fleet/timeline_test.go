@@ -64,7 +64,7 @@ func TestTimesAreInOrderAndPast(t *testing.T) {
 			t.Errorf("%s of %s does not follow the trace before it", trace.TraceID, trace.AgentID)
 		}
 		last[trace.AgentID] = trace.Timestamp
-		if trace.Timestamp.Before(start.Add(-window)) || !trace.Timestamp.Before(start) && !future[trace.TraceID] {
+		if trace.Timestamp.Before(start.Add(-DefaultWindow)) || !trace.Timestamp.Before(start) && !future[trace.TraceID] {
 			t.Errorf("%s is dated %s", trace.TraceID, trace.Timestamp)
 		}
 	}

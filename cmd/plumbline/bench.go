@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/plumbline/plumbline/cmd/plumbline/bench"
+	"github.com/plumbline/plumbline/fleet"
 	"github.com/plumbline/plumbline/machine"
 )
 
@@ -25,21 +26,32 @@ type benchCommands struct {
 	Check  benchCheckCommand  `cmd:"" help:"Measure scenarios again, and compare their ratios to the floor with recorded ones."`
 }
 
-// benchFlags are the flags of every scenario.
-type benchFlags struct {
-	Traces    int    `default:"100000" help:"Number of traces, of about 1.9 KB each."`
-	Agents    int    `default:"200" help:"Number of agents of the simulated fleet."`
-	Instances int    `default:"1" help:"Number of processes of each stage that may have several."`
-	Rounds    int    `default:"3" help:"Number of measurements; medians are printed."`
-	Floor     bool   `default:"true" negatable:"" help:"Measure the floor, too."`
-	Profile   string `type:"existingdir" placeholder:"DIR" help:"Write a CPU profile of each stage into this directory."`
-	JSON      bool   `help:"Print one JSON object."`
+// floorFlags are the flags of every scenario.
+type floorFlags struct {
+	Floor bool `default:"true" negatable:"" help:"Measure the floor, too."`
+	JSON  bool `help:"Print one JSON object."`
+}
+
+// runFlags are the flags of scenarios that can be repeated. The variable rounds is the default number.
+type runFlags struct {
+	Instances  int    `default:"1" help:"Number of processes of each stage that may have several."`
+	Rounds     int    `default:"${rounds}" help:"Number of measurements; medians are printed."`
+	Profile    string `type:"existingdir" placeholder:"DIR" help:"Write a CPU profile of each stage into this directory."`
+	floorFlags `embed:""`
+}
+
+// loadFlags are the flags of scenarios with a number of traces of the usual fleet.
+type loadFlags struct {
+	Traces   int `default:"100000" help:"Number of traces, of about 1.9 KB each."`
+	Agents   int `default:"200" help:"Number of agents of the simulated fleet."`
+	runFlags `embed:"" set:"rounds=3"`
 }
 
 // postFlags are the flags of scenarios with publishers.
 type postFlags struct {
-	Publishers int `default:"4" help:"Number of publishers, each with one request open. The agents are divided among them."`
-	Lines      int `default:"2000" help:"Number of traces in a post."`
+	Publishers int  `default:"${publishers}" help:"Number of publishers, each with one request open. The agents are divided among them."`
+	Lines      int  `default:"${lines}" help:"Number of traces in a post."`
+	Old        bool `help:"Date the traces in the hour before, so that ingest looks for earlier copies among the stored rows."`
 }
 
 type stageFlags struct {
@@ -47,7 +59,7 @@ type stageFlags struct {
 }
 
 type benchDrainCommand struct {
-	benchFlags `embed:""`
+	loadFlags `embed:""`
 }
 
 // Help returns the examples.
@@ -61,11 +73,11 @@ func (*benchDrainCommand) Help() string {
 
 // Run measures.
 func (c *benchDrainCommand) Run(ctx context.Context, con *console) error {
-	return c.run(ctx, con, bench.Drain, bench.Config{})
+	return c.run(ctx, con, bench.Drain, c.config())
 }
 
 type benchSealCommand struct {
-	benchFlags `embed:""`
+	loadFlags `embed:""`
 }
 
 // Help returns the examples.
@@ -75,11 +87,11 @@ func (*benchSealCommand) Help() string {
 
 // Run measures.
 func (c *benchSealCommand) Run(ctx context.Context, con *console) error {
-	return c.run(ctx, con, bench.Seal, bench.Config{})
+	return c.run(ctx, con, bench.Seal, c.config())
 }
 
 type benchDriftCommand struct {
-	benchFlags `embed:""`
+	loadFlags `embed:""`
 }
 
 // Help returns the examples.
@@ -89,17 +101,13 @@ func (*benchDriftCommand) Help() string {
 
 // Run measures.
 func (c *benchDriftCommand) Run(ctx context.Context, con *console) error {
-	return c.run(ctx, con, bench.Drift, bench.Config{})
+	return c.run(ctx, con, bench.Drift, c.config())
 }
 
 type benchAgentsCommand struct {
-	N         int    `name:"n" default:"50000" help:"Number of agents, each with a card. Of more than 50,000, the others publish nothing."`
-	Traces    int    `default:"100000" help:"Number of traces, of about 1.9 KB each."`
-	Instances int    `default:"1" help:"Number of processes of each stage."`
-	Rounds    int    `default:"1" help:"Number of measurements; medians are printed."`
-	Floor     bool   `default:"true" negatable:"" help:"Measure the floor, too."`
-	Profile   string `type:"existingdir" placeholder:"DIR" help:"Write a CPU profile of each stage into this directory."`
-	JSON      bool   `help:"Print one JSON object."`
+	N        int `name:"n" default:"50000" help:"Number of agents, each with a card. Of more than 50,000, the others publish nothing."`
+	Traces   int `default:"100000" help:"Number of traces, of about 1.9 KB each."`
+	runFlags `embed:"" set:"rounds=1"`
 }
 
 // Help returns the examples.
@@ -109,15 +117,13 @@ func (*benchAgentsCommand) Help() string {
 
 // Run measures.
 func (c *benchAgentsCommand) Run(ctx context.Context, con *console) error {
-	f := benchFlags{Traces: c.Traces, Agents: c.N, Instances: c.Instances, Rounds: c.Rounds, Floor: c.Floor, Profile: c.Profile, JSON: c.JSON}
-	return f.run(ctx, con, bench.Agents, bench.Config{})
+	return c.run(ctx, con, bench.Agents, bench.Config{Traces: c.Traces, Agents: c.N})
 }
 
 type benchRowsCommand struct {
-	N      int  `name:"n" default:"20000000" help:"Number of traces that are stored first, with their verdicts, points, sessions and bundles."`
-	Traces int  `default:"100000" help:"Number of traces of the verifier's backlog."`
-	Floor  bool `default:"true" negatable:"" help:"Measure the floor, too."`
-	JSON   bool `help:"Print one JSON object."`
+	N          int `name:"n" default:"20000000" help:"Number of traces that are stored first, with their verdicts, points, sessions and bundles."`
+	Traces     int `default:"100000" help:"Number of traces of the verifier's backlog."`
+	floorFlags `embed:""`
 }
 
 // Help returns the examples.
@@ -130,13 +136,13 @@ func (c *benchRowsCommand) Run(ctx context.Context, con *console) error {
 	if c.N < 1 {
 		return usagef("--n: want at least 1")
 	}
-	f := benchFlags{Traces: c.Traces, Agents: 200, Instances: 1, Rounds: 1, Floor: c.Floor, JSON: c.JSON}
-	return f.run(ctx, con, bench.Rows, bench.Config{Rows: c.N})
+	f := runFlags{Instances: 1, Rounds: 1, floorFlags: c.floorFlags}
+	return f.run(ctx, con, bench.Rows, bench.Config{Traces: c.Traces, Agents: fleet.DefaultAgents, Rows: c.N})
 }
 
 type benchIngestCommand struct {
-	benchFlags `embed:""`
-	postFlags  `embed:""`
+	loadFlags `embed:""`
+	postFlags `embed:"" set:"publishers=4" set:"lines=2000"`
 }
 
 // Help returns the examples.
@@ -146,12 +152,12 @@ func (*benchIngestCommand) Help() string {
 
 // Run measures.
 func (c *benchIngestCommand) Run(ctx context.Context, con *console) error {
-	return c.run(ctx, con, bench.Ingest, bench.Config{Publishers: c.Publishers, Lines: c.Lines})
+	return c.run(ctx, con, bench.Ingest, c.posts(c.config()))
 }
 
 type benchAllCommand struct {
-	benchFlags `embed:""`
-	postFlags  `embed:""`
+	loadFlags  `embed:""`
+	postFlags  `embed:"" set:"publishers=4" set:"lines=2000"`
 	stageFlags `embed:""`
 }
 
@@ -162,21 +168,18 @@ func (*benchAllCommand) Help() string {
 
 // Run measures.
 func (c *benchAllCommand) Run(ctx context.Context, con *console) error {
-	return c.run(ctx, con, bench.All, bench.Config{Publishers: c.Publishers, Lines: c.Lines, Stages: c.Stages})
+	cfg := c.posts(c.config())
+	cfg.Stages = c.Stages
+	return c.run(ctx, con, bench.All, cfg)
 }
 
 type benchSteadyCommand struct {
 	Rate       float64 `default:"5000" help:"Number of traces a second that become due."`
 	Seconds    float64 `default:"60" help:"How long."`
-	Publishers int     `default:"20" help:"Number of publishers, each with one request open. The agents are divided among them."`
-	Lines      int     `default:"25" help:"Number of traces in a post, which is due with its last trace."`
+	Agents     int     `default:"200" help:"Number of agents of the simulated fleet."`
+	postFlags  `embed:"" set:"publishers=20" set:"lines=25"`
 	stageFlags `embed:""`
-	Agents     int    `default:"200" help:"Number of agents of the simulated fleet."`
-	Instances  int    `default:"1" help:"Number of processes of each stage that may have several."`
-	Rounds     int    `default:"1" help:"Number of measurements; medians are printed."`
-	Floor      bool   `default:"true" negatable:"" help:"Measure the floor, too."`
-	Profile    string `type:"existingdir" placeholder:"DIR" help:"Write a CPU profile of each stage into this directory."`
-	JSON       bool   `help:"Print one JSON object."`
+	runFlags   `embed:"" set:"rounds=1"`
 }
 
 // Help returns the examples.
@@ -193,15 +196,23 @@ func (c *benchSteadyCommand) Run(ctx context.Context, con *console) error {
 	if c.Rate <= 0 || c.Seconds <= 0 {
 		return usagef("--rate and --seconds: want more than 0")
 	}
-	f := benchFlags{Traces: int(c.Rate * c.Seconds), Agents: c.Agents, Instances: c.Instances, Rounds: c.Rounds, Floor: c.Floor, Profile: c.Profile, JSON: c.JSON}
-	return f.run(ctx, con, bench.Steady, bench.Config{Rate: c.Rate, Publishers: c.Publishers, Lines: c.Lines, Stages: c.Stages})
+	return c.run(ctx, con, bench.Steady, c.posts(bench.Config{Traces: int(c.Rate * c.Seconds), Agents: c.Agents, Rate: c.Rate, Stages: c.Stages}))
+}
+
+// config returns what the flags of the load say.
+func (f *loadFlags) config() bench.Config { return bench.Config{Traces: f.Traces, Agents: f.Agents} }
+
+// posts adds what the flags of the posts say.
+func (f *postFlags) posts(cfg bench.Config) bench.Config {
+	cfg.Publishers, cfg.Lines, cfg.Old = f.Publishers, f.Lines, f.Old
+	return cfg
 }
 
 // run measures a scenario and prints the result.
-func (f *benchFlags) run(ctx context.Context, con *console, scenario bench.Scenario, cfg bench.Config) error {
+func (f *runFlags) run(ctx context.Context, con *console, scenario bench.Scenario, cfg bench.Config) error {
 	posts := cfg.Publishers != 0 || cfg.Lines != 0
 	switch {
-	case f.Traces < 1 || f.Rounds < 1 || f.Agents < 1 || f.Instances < 1:
+	case cfg.Traces < 1 || cfg.Agents < 1 || f.Rounds < 1 || f.Instances < 1:
 		return usagef("--traces, --agents, --instances and --rounds: want at least 1")
 	case posts && (cfg.Publishers < 1 || cfg.Lines < 1):
 		return usagef("--publishers and --lines: want at least 1")
@@ -213,7 +224,7 @@ func (f *benchFlags) run(ctx context.Context, con *console, scenario bench.Scena
 			return usagef("--stages: %q: want some of %v", name, machine.Stages())
 		}
 	}
-	cfg.Traces, cfg.Agents, cfg.Instances, cfg.Rounds, cfg.WithoutFloor, cfg.Profile = f.Traces, f.Agents, f.Instances, f.Rounds, !f.Floor, f.Profile
+	cfg.Instances, cfg.Rounds, cfg.WithoutFloor, cfg.Profile = f.Instances, f.Rounds, !f.Floor, f.Profile
 	cfg.Log, cfg.Progress = con.logger(), con.progress
 	result, err := scenario(ctx, cfg)
 	if err != nil {

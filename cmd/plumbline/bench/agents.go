@@ -43,14 +43,8 @@ func Agents(ctx context.Context, cfg Config) (*Result, error) {
 }
 
 func measureAgents(ctx context.Context, cfg *Config, l *load) (run, beside *measured, err error) {
-	s, err := open(ctx, cfg)
+	s, err := openFor(ctx, cfg, l)
 	defer func() { err = errors.Join(err, s.close()) }()
-	if err == nil {
-		err = s.register(ctx, l)
-	}
-	if err == nil {
-		err = s.startEngine(ctx)
-	}
 	var settled figures
 	if err == nil {
 		settled, err = s.settle(ctx)

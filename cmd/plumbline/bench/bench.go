@@ -23,6 +23,7 @@ type Config struct {
 	Publishers int      `json:"publishers,omitempty"`
 	Lines      int      `json:"lines,omitempty"` // in a post
 	Rate       float64  `json:"rate,omitempty"`  // of Steady, traces a second
+	Old        bool     `json:"old,omitempty"`   // the posted traces are dated in the hour before
 	Rows       int      `json:"rows,omitempty"`  // of Rows, stored first
 
 	WithoutFloor bool   `json:"without_floor,omitempty"`

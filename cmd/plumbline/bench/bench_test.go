@@ -100,6 +100,43 @@ func checkMembers(t *testing.T, r *Result) {
 	}
 }
 
+// Posted traces are dated when they become due, or within the last minute. A few planted ones have a wrong time.
+func TestPostedTracesAreDatedNow(t *testing.T) {
+	const traces = 4000
+	old := newLoad(50, traces, time.Now())
+	for name, c := range map[string]struct {
+		cfg           Config
+		began, lasted time.Duration // of the dates, after now
+	}{
+		"steady": {Config{Agents: 50, Rate: 200}, startsWithin, 20 * time.Second},
+		"all":    {Config{Agents: 50}, -datedWithin, datedWithin},
+		"old":    {Config{Agents: 50, Rate: 200, Old: true}, -time.Hour, time.Hour},
+	} {
+		now := time.Now()
+		l := c.cfg.postedLoad(old)
+		inside, onTime := 0, 0
+		for i, r := range l.records {
+			trace, err := schema.Admit(r.Agent, r.Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if at := trace.Timestamp.Sub(now); at >= c.began-time.Second && at <= c.began+c.lasted+time.Second {
+				inside++
+			}
+			if late := l.begins.Add(l.due[i]).Sub(trace.Timestamp); late > -time.Millisecond && late < time.Millisecond {
+				onTime++
+			}
+		}
+		if len(l.records) != traces || inside < traces*98/100 || onTime < traces*98/100 {
+			t.Errorf("%s: of %d traces, %d are dated in time, and %d when they are due", name, len(l.records), inside, onTime)
+		}
+		p := posting{load: l, rate: c.cfg.Rate}
+		if lasts := time.Duration(float64(l.due[traces-1]) * p.pace()); c.cfg.Rate > 0 && (lasts < 19*time.Second || lasts > 20*time.Second) {
+			t.Errorf("%s: the last trace is due after %s, want 20 s", name, lasts)
+		}
+	}
+}
+
 // measurementOf returns a measurement of 100 traces that took so many seconds.
 func measurementOf(l *load, seconds float64) *measured {
 	d := time.Duration(seconds * float64(time.Second))

@@ -18,12 +18,22 @@ type load struct {
 	cards   []fleet.Card
 	copies  int // as many cards are registered in addition: copies of cards for agents that publish nothing
 	records []stream.Record
+	due     []time.Duration // of each record, after begins: when its agent publishes it
+	begins  time.Time
+	lasts   time.Duration // from begins to the last date
 	bytes   int64
 }
 
+// newLoad returns traces that were dated in the hour before now.
 func newLoad(agents, traces int, now time.Time) *load {
-	f := fleet.New(fleet.Config{Seed: 1, Agents: agents, Traces: traces, Start: now})
-	l := &load{cards: f.Cards(), records: make([]stream.Record, 0, traces)}
+	return newLoadFrom(agents, traces, now.Add(-fleet.DefaultWindow), fleet.DefaultWindow-fleet.Margin)
+}
+
+// newLoadFrom returns traces that are dated within a time that begins at begins.
+func newLoadFrom(agents, traces int, begins time.Time, lasts time.Duration) *load {
+	window := lasts + fleet.Margin
+	f := fleet.New(fleet.Config{Seed: 1, Agents: agents, Traces: traces, Start: begins.Add(window), Window: window})
+	l := &load{cards: f.Cards(), records: make([]stream.Record, 0, traces), begins: begins, lasts: lasts}
 	seen := make(map[schema.Digest]bool, traces)
 	for line := range f.Lines() {
 		trace, err := schema.Admit(line.Agent, line.Raw)
@@ -32,6 +42,7 @@ func newLoad(agents, traces int, now time.Time) *load {
 		}
 		seen[trace.Digest] = true
 		l.records = append(l.records, stream.Record{Agent: trace.AgentID, Data: trace.Raw, Digest: trace.Digest})
+		l.due = append(l.due, line.At.Sub(begins))
 		l.bytes += int64(len(trace.Raw))
 	}
 	return l

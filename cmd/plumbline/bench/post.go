@@ -37,7 +37,7 @@ func (p *posted) latencies() []time.Duration {
 	return all
 }
 
-// run posts the whole load. At a given rate trace i becomes due i/rate after the start, and a post is
+// run posts the whole load. At a given rate the traces become due in the rhythm of their dates, and a post is
 // due with its last trace. A publisher that is late posts at once; the latency counts from when the post was due, so
 // what waits for a slow answer counts as slow, too.
 func (p *posting) run(ctx context.Context) (*posted, error) {
@@ -46,14 +46,14 @@ func (p *posting) run(ctx context.Context) (*posted, error) {
 	defer client.CloseIdleConnections()
 	repeats := make([]int, p.publishers)
 	group, working := errgroup.WithContext(ctx)
-	began := time.Now()
+	began, pace := time.Now(), p.pace()
 	for n, mine := range p.load.byAgent(p.publishers) {
 		group.Go(func() (err error) {
 			for from := 0; from < len(mine); from += p.lines {
 				post := mine[from:min(from+p.lines, len(mine))]
 				due := time.Now()
 				if p.rate > 0 {
-					due = began.Add(time.Duration(float64(post[len(post)-1]) / p.rate * float64(time.Second)))
+					due = began.Add(time.Duration(float64(p.load.due[post[len(post)-1]]) * pace))
 					if err := sleepUntil(working, due); err != nil {
 						return err
 					}
@@ -82,6 +82,15 @@ func (p *posting) run(ctx context.Context) (*posted, error) {
 		}
 	}
 	return result, nil
+}
+
+// pace returns the time between two traces, divided by that between their dates. It is 1 if they are dated when they
+// are due.
+func (p *posting) pace() float64 {
+	if p.rate == 0 {
+		return 0
+	}
+	return float64(len(p.load.records)) / p.rate / p.load.lasts.Seconds()
 }
 
 func sleepUntil(ctx context.Context, at time.Time) error {

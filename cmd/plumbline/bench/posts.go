@@ -27,16 +27,14 @@ func measurePosts(ctx context.Context, cfg *Config, l *load, _ int) (run, beside
 	if beside, err = besideFloor(ctx, cfg, l); err != nil {
 		return nil, nil, err
 	}
-	s, err := open(ctx, cfg)
+	l = cfg.postedLoad(l)
+	s, err := openFor(ctx, cfg, l)
 	defer func() { err = errors.Join(err, s.close()) }()
 	if err == nil {
-		err = s.register(ctx, l)
-	}
-	if err == nil {
-		err = s.startEngine(ctx)
-	}
-	if err == nil {
 		err = s.startAll(ctx, cfg.Stages)
+	}
+	if err == nil {
+		err = sleepUntil(ctx, l.begins)
 	}
 	if err == nil {
 		err = s.begin()
@@ -47,6 +45,29 @@ func measurePosts(ctx context.Context, cfg *Config, l *load, _ int) (run, beside
 	run, err = s.clockPosts(ctx, l)
 	return run, beside, err
 }
+
+// Dates of what is posted. The stages start before the first trace is dated, where there is a rate.
+const (
+	startsWithin = 6 * time.Second // of the stages, on an idle machine; if they take longer, the traces are so much older
+	datedWithin  = time.Minute     // before they are posted, without a rate
+)
+
+// postedLoad returns traces that are dated as those of real agents are: when they become due, or in the last minute
+// where the publishers are as fast as ingest. It makes them from now on, so each round needs its own. With Config.Old
+// they are those of old, which are dated in the hour before.
+func (c *Config) postedLoad(old *load) *load {
+	switch n := len(old.records); {
+	case c.Old:
+		return old
+	case c.Rate > 0:
+		return newLoadFrom(c.Agents, n, time.Now().Add(startsWithin+time.Duration(n)*timeToMake), time.Duration(float64(n)/c.Rate*float64(time.Second)))
+	default:
+		return newLoadFrom(c.Agents, n, time.Now().Add(-datedWithin), datedWithin)
+	}
+}
+
+// timeToMake is more than the time to make a trace of a load.
+const timeToMake = 20 * time.Microsecond
 
 // clockPosts posts the load and waits until every stage that runs is done.
 func (s *site) clockPosts(ctx context.Context, l *load) (*measured, error) {

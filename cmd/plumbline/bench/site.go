@@ -48,6 +48,18 @@ func open(ctx context.Context, cfg *Config) (s *site, err error) {
 	return s, s.client.EnsureTopology(ctx)
 }
 
+// openFor opens a site with a database, and registers the cards of a load.
+func openFor(ctx context.Context, cfg *Config, l *load) (*site, error) {
+	s, err := open(ctx, cfg)
+	if err == nil {
+		err = s.register(ctx, l)
+	}
+	if err == nil {
+		err = s.startEngine(ctx)
+	}
+	return s, err
+}
+
 // startEngine starts a database with the tables, without rows.
 func (s *site) startEngine(ctx context.Context) (err error) {
 	if s.engine, err = engine.Start(ctx, engine.Config{DataDir: filepath.Join(s.dir, "engine"), Logger: s.cfg.Log}); err != nil {
