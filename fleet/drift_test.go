@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -80,12 +81,38 @@ func seriesOf(t *testing.T, f *Fleet) map[string]*series {
 	return all
 }
 
-// The agents of one trade in a large fleet, each with hundreds of traces. The traces of a session are
-// about one subject, in one of few sentences, so a session's texts are as good as one: they raise no
-// alert where nothing is planted.
-func TestFewTextsRaiseNoAlert(t *testing.T) {
-	f := New(Config{Seed: 3, Agents: 40, Traces: 33_000, Start: start})
-	facts, all := map[string]drift.CardFacts{}, map[string]*series{}
+// The changes of many fleets, each as planted: chance differs from seed to seed. Only the agents that
+// change are looked at; the fleets above have the others.
+func TestChangesOfManySeeds(t *testing.T) {
+	for seed := uint64(1); seed <= 16; seed++ {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			f := New(Config{Seed: seed, Start: start})
+			planted := f.Planted()
+			var alerts []*schema.DriftAlert
+			for _, c := range seriesAmong(t, f, func(agent string) bool {
+				return slices.ContainsFunc(planted.Drift, func(d PlantedDrift) bool { return d.AgentID == agent })
+			}) {
+				alerts = append(alerts, alertsOf(c)...)
+			}
+			missing, strange := planted.CompareDrift(alerts)
+			for _, d := range missing {
+				t.Errorf("planted but no alert: %v", d)
+			}
+			for _, a := range strange {
+				t.Errorf("not planted, or a second one: %s of %s, %s by %q: %s", a.State, a.AgentID, a.Analysis.DriftDirection, a.Measures, a.Summary)
+			}
+			if len(planted.Drift) < 12 {
+				t.Errorf("only %d changes are planted", len(planted.Drift))
+			}
+		})
+	}
+}
+
+// seriesAmong returns the series of some agents, each under its card. It reads their lines alone.
+func seriesAmong(t *testing.T, f *Fleet, among func(agent string) bool) map[string]*series {
+	t.Helper()
+	facts, all, seen := map[string]drift.CardFacts{}, map[string]*series{}, map[string]bool{}
 	for _, c := range f.Cards() {
 		decoded, err := schema.DecodeCard(c.Raw)
 		if err != nil {
@@ -93,22 +120,32 @@ func TestFewTextsRaiseNoAlert(t *testing.T) {
 		}
 		facts[c.CardID] = drift.FactsOf(decoded)
 	}
-	traces, seen := 0, map[string]bool{}
 	for line := range f.Lines() {
-		if !strings.Contains(line.Agent, "operations") {
+		if !among(line.Agent) {
 			continue
 		}
 		trace, err := schema.Admit(line.Agent, line.Raw)
 		if err != nil || seen[trace.TraceID] {
 			continue
 		}
-		traces++
 		seen[trace.TraceID] = true
 		key := trace.AgentID + "\x00" + trace.CardID
 		if all[key] == nil {
 			all[key] = &series{facts: facts[trace.CardID]}
 		}
 		all[key].traces = append(all[key].traces, trace)
+	}
+	return all
+}
+
+// The agents of one trade in a large fleet, each with hundreds of traces. The traces of a session are
+// about one subject, in one of few sentences, so a session's texts are as good as one: they raise no
+// alert where nothing is planted.
+func TestFewTextsRaiseNoAlert(t *testing.T) {
+	f := New(Config{Seed: 3, Agents: 40, Traces: 33_000, Start: start})
+	all, traces := seriesAmong(t, f, func(agent string) bool { return strings.Contains(agent, "operations") }), 0
+	for _, c := range all {
+		traces += len(c.traces)
 	}
 	var alerts []*schema.DriftAlert
 	for _, c := range all {

@@ -27,7 +27,7 @@ type condition struct {
 // joined is a test in a condition, or the streak.
 type joined struct {
 	test   test
-	quiet  uint8   // traces of the series since an observation that says something
+	quiet  uint8   // traces of the series since an observation that leaves the change open
 	back   float32 // evidence that the rate is again as the baseline leads to expect
 	height stretch // where the evidence for the change was greatest; zero for the streak
 }
@@ -37,8 +37,8 @@ type joined struct {
 // while. It was chosen by measurement: ADR 23.
 const closing = 15
 
-// silence is the number of traces without an observation that says something after which a test counts
-// as recovered, too: an agent that gives up an action is no longer observed there.
+// silence is the number of traces without an observation that leaves the change open after which a test
+// counts as recovered, too: an agent that gives up an action is no longer observed there, or seldom.
 const silence = 100
 
 // recovered reports whether the test speaks for the baseline again, in a condition that so many traces
@@ -60,14 +60,14 @@ func (c *condition) recede(t test, o reading, now stretch) {
 	}
 	for i := range c.joined {
 		if j := &c.joined[i]; j.test == t {
-			if o.telling() {
-				j.quiet = 0
-			}
 			if now.departs(o.rises) && (now.cusum >= j.height.cusum || !j.height.departs(o.rises)) {
 				j.height = now
 			}
 			l := o.likelihood(j.departed(o.p, o.rises))
 			j.back = float32(min(mostEvidence, max(1, float64(j.back))/l))
+			if o.telling() && l > 1./2 { // what the change makes half as likely says that it is over
+				j.quiet = 0
+			}
 		}
 	}
 }

@@ -40,7 +40,7 @@ const (
 )
 
 // step adds what a trace shows. It returns the tests that reached their limit, and those that reached a
-// hundredth of it: they join a condition, whose opening has paid for the false alarm. low says whether
+// tenth of it: they join a condition, whose opening has paid for the false alarm. low says whether
 // the similarity is low, and lowRate how often it is in the baseline. c is the open condition, or nil.
 func (d *detector) step(x *Sample, observed []observation, low bool, lowRate float64, p Params, c *condition) (crossed, near testSet) {
 	session := d.session(hashOf(x.Session))
@@ -70,7 +70,7 @@ func (d *detector) step(x *Sample, observed []observation, low bool, lowRate flo
 			if sum >= most {
 				crossed |= 1 << t
 			}
-			if sum >= most/100 {
+			if sum >= most/10 {
 				near |= 1 << t
 			}
 		}

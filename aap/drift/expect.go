@@ -97,6 +97,14 @@ func (c *counts) add(stratum, session int, event bool) {
 	}
 }
 
+// decisions returns how many decisions a stratum has.
+func (c *counts) decisions(stratum int) (sum float64) {
+	for _, at := range c.cells[stratum*c.sessions : (stratum+1)*c.sessions] {
+		sum += at.decisions
+	}
+	return sum
+}
+
 // raw returns the events and decisions of all strata, as they were counted.
 func (c *counts) raw() (sum cell) {
 	for _, at := range c.cells {

@@ -186,6 +186,11 @@ func (f *former) measureRates(m measure) {
 	all, each := counted.expect(beliefOf(m), floorOf(m))
 	switch {
 	case m >= fixedMeasures:
+		for i := range each { // an agent that applies a value by chance may have applied it in each of few
+			if decisions := counted.decisions(i); decisions > 0 && decisions < leastFigures {
+				each[i] = each[i].or(all)
+			}
+		}
 		copy(f.values[m-fixedMeasures].rate[:], each)
 	case m == escalations, m == failures:
 		f.actionRates(m, each)
