@@ -65,12 +65,14 @@ func (s *stage) wantsCheckpoint() bool {
 	return waiting == 0
 }
 
-// take takes the results of all partitions, with a checkpoint the states and positions, too.
+// take takes the results of all partitions, with a checkpoint the states and positions, too. The next
+// call uses the batch again.
 func (s *stage) take(checkpoint bool) (*batch, error) {
-	all := &batch{}
+	all := &s.batch
+	all.reset()
 	for _, p := range s.partitions {
 		p.mu.Lock()
-		own, err := p.fold.take(checkpoint)
+		err := p.fold.take(all, checkpoint)
 		if at := p.fold.floor(p.read); checkpoint && min(at, p.fold.position) > p.stored {
 			all.moves = append(all.moves, move{p, p.fold, at})
 		}
@@ -78,7 +80,6 @@ func (s *stage) take(checkpoint bool) (*batch, error) {
 		if err != nil {
 			return nil, fmt.Errorf("partition %d: %w", p.number, err)
 		}
-		all.add(&own)
 	}
 	select {
 	case s.taken <- struct{}{}:
@@ -107,7 +108,8 @@ func (s *stage) commit(ctx context.Context, b *batch) error {
 		return nil
 	}
 	if b.messages > 0 {
-		s.committing.Store(&b.oldest)
+		oldest := b.oldest // a reader may keep it longer than the batch
+		s.committing.Store(&oldest)
 		defer s.committing.Store(nil)
 	}
 	confirm := func() error { return s.confirm(ctx) }

@@ -77,6 +77,7 @@ type stage struct {
 	partitions [subject.Partitions]*partition
 	full       chan struct{}             // receives a value when a partition has no more room
 	taken      chan struct{}             // receives a value when room was made
+	batch      batch                     // of the committer
 	committing atomic.Pointer[time.Time] // when the oldest message of the current commit was received; nil without one
 }
 

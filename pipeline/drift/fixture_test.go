@@ -272,14 +272,14 @@ func (b *bench) take() *batch {
 }
 
 func (b *bench) takeAt(checkpoint bool) *batch {
-	y, err := b.fold.take(checkpoint)
-	if err != nil {
+	y := new(batch)
+	if err := b.fold.take(y, checkpoint); err != nil {
 		panic(err)
 	}
 	if checkpoint {
 		b.at = b.fold.floor(b.fold.position)
 	}
-	return &y
+	return y
 }
 
 // foldAll folds messages without interruption.

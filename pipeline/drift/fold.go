@@ -86,6 +86,19 @@ func (b *batch) add(other *batch) {
 	b.duplicates += other.duplicates
 }
 
+// keptPoints is how many points' memory an emptied batch keeps, some 7 MB.
+const keptPoints = 16_384
+
+// reset empties the batch for reuse.
+func (b *batch) reset() {
+	points := b.points
+	clear(points)
+	if cap(points) > keptPoints {
+		points = nil
+	}
+	*b = batch{points: points[:0]}
+}
+
 func newFold(partition int, created time.Time, rules *Rules, pins Pins, retainUntil func(string, time.Time) time.Time) *fold {
 	return &fold{
 		partition: partition, created: created, retainUntil: retainUntil, pins: pins,
@@ -211,7 +224,8 @@ func (f *fold) apply(e *entry) {
 	point := f.point(e, step.Status)
 	point.Streak, point.BaselineID = uint32(step.Streak), step.Baseline
 	if step.Status != aapdrift.StatusBaseline {
-		point.Similarity = &step.Similarity
+		similarity := step.Similarity // the point keeps 8 bytes, not the step
+		point.Similarity = &similarity
 	}
 	f.out.points = append(f.out.points, point)
 	f.follow(e, &opened.loops, &point)
@@ -238,30 +252,29 @@ func (f *fold) finish(e *entry) {
 	f.out.finish(e.message.Received)
 }
 
-// take returns the output since the last call. At a checkpoint it has the states that list all messages
-// finished so far: call stored when they are durable, and before the next checkpoint.
-func (f *fold) take(checkpoint bool) (batch, error) {
+// take appends the output since the last call to a batch. At a checkpoint it has the states that list all
+// messages finished so far: call stored when they are durable, and before the next checkpoint.
+func (f *fold) take(all *batch, checkpoint bool) error {
 	if f.fault != nil {
-		return batch{}, f.fault
+		return f.fault
 	}
-	out := f.out
-	f.out = batch{points: make([]store.DriftPoint, 0, len(out.points))} // the next batch will be about as large
+	all.add(&f.out)
+	f.out.reset()
 	if !checkpoint {
-		return out, nil
+		return nil
 	}
-	out.states = make([]store.DriftState, len(f.changed))
-	for i, c := range f.changed {
+	for _, c := range f.changed {
 		if err := f.pack(c); err != nil {
-			return batch{}, err
+			return err
 		}
 		row := c.snapshot(f.position)
 		row.StreamCreated, row.Partition = f.created, uint16(f.partition)
-		out.states[i] = row
+		all.states = append(all.states, row)
 		c.storing = true
 	}
 	f.close()
 	f.taken, f.changed = f.changed, make([]*series, 0, len(f.changed))
-	return out, nil
+	return nil
 }
 
 // oldest returns the receive time of the oldest message that waits or is finished and not taken

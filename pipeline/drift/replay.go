@@ -158,8 +158,8 @@ func (w *replaying) batches(ctx context.Context, folds [subject.Partitions]*fold
 		if f == nil {
 			continue
 		}
-		out, err := f.take(true)
-		if err != nil {
+		var out batch
+		if err := f.take(&out, true); err != nil {
 			return err
 		}
 		begin, end, now := w.begin[f.partition], w.end[f.partition], time.Now()

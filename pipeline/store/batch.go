@@ -150,12 +150,17 @@ type rowKey struct {
 func newBlock(table, stored string, rows rowKeys, columns any) *block {
 	b := &block{table: table, stored: stored, rows: rows, fields: makeFields(reflect.ValueOf(columns).Elem())}
 	b.wire.reader = proto.NewReader(&b.wire.source)
+	b.statement = "INSERT INTO " + table + " (" + strings.Join(b.names(), ", ") + ")"
+	return b
+}
+
+// names returns the names of the columns.
+func (b *block) names() []string {
 	names := make([]string, len(b.fields))
 	for i := range b.fields {
 		names[i] = b.fields[i].name
 	}
-	b.statement = "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ")"
-	return b
+	return names
 }
 
 func (b *block) reset() {
@@ -178,8 +183,8 @@ func (b *block) pick(rows []int) []field {
 	return out
 }
 
-// originColumns are the columns that a trace and its verdict share: whose row it is, and from which
-// message it comes.
+// originColumns are the columns that a trace, its verdict and its drift point share: whose row it is,
+// and from which message it comes.
 type originColumns struct {
 	EventHour     *native[uint32] `ch:"event_hour UInt32"`
 	Tenant        *native[string] `ch:"tenant LowCardinality(String)"`
@@ -194,17 +199,17 @@ type originColumns struct {
 	SessionID     *text           `ch:"session_id String"`
 }
 
-func (c *originColumns) add(tenant string, t *schema.Trace, m *Meta) {
-	c.EventHour.Append(eventHour(t.Timestamp))
+func (c *originColumns) add(tenant, agentID, cardID, traceID string, event time.Time, m *Meta) {
+	c.EventHour.Append(eventHour(event))
 	c.Tenant.Append(tenant)
-	c.AgentID.add(t.AgentID)
-	c.TraceID.add(t.TraceID)
-	c.EventTime.Append(nanoseconds(t.Timestamp))
+	c.AgentID.add(agentID)
+	c.TraceID.add(traceID)
+	c.EventTime.Append(nanoseconds(event))
 	c.Received.Append(nanoseconds(m.Received))
 	c.RetainUntil.Append(retention(m.RetainUntil))
 	c.StreamCreated.Append(nanoseconds(m.StreamCreated))
 	c.Sequence.Append(m.Sequence)
-	c.CardID.add(t.CardID)
+	c.CardID.add(cardID)
 	c.SessionID.add(m.SessionID)
 }
 
@@ -240,7 +245,7 @@ type traceColumns struct {
 }
 
 func (c *traceColumns) add(tenant string, t *schema.Trace, m *Meta) {
-	c.originColumns.add(tenant, t, m)
+	c.originColumns.add(tenant, t.AgentID, t.CardID, t.TraceID, t.Timestamp, m)
 	c.Digest.Append(t.Digest[:])
 	c.Partition.Append(uint16(m.Partition))
 	c.SessionEnd.Append(t.Context.SessionEnd)
@@ -319,7 +324,7 @@ func (c *remarkColumns) add(remarks []schema.Remark) {
 }
 
 func (c *verdictColumns) add(tenant string, t *schema.Trace, m *Meta, v *schema.Verdict) {
-	c.originColumns.add(tenant, t, m)
+	c.originColumns.add(tenant, t.AgentID, t.CardID, t.TraceID, t.Timestamp, m)
 	c.TraceDigest.Append(t.Digest[:])
 	c.CardDigest.Append(v.Metadata.CardDigest[:])
 	c.EngineVersion.Append(v.Metadata.EngineVersion)

@@ -15,37 +15,6 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// DriftPoint is what drift detection measured for one trace (AAP section 8.2).
-type DriftPoint struct {
-	Owned
-	EventHour     uint32        `ch:"event_hour"` // filled in by the store
-	AgentID       string        `ch:"agent_id"`
-	CardID        string        `ch:"card_id"`
-	TraceID       string        `ch:"trace_id"`
-	TraceDigest   schema.Digest `ch:"trace_digest"`
-	EngineVersion string        `ch:"engine_version"`
-	EventTime     time.Time     `ch:"event_time"`
-	Received      time.Time     `ch:"received_at"`
-	RetainUntil   RetainUntil   `ch:"retain_until"`
-	StreamCreated time.Time     `ch:"stream_created"`
-	Sequence      uint64        `ch:"stream_sequence"`
-	SessionID     string        `ch:"session_id"`
-	Status        string        `ch:"status"`     // a status of aap/drift, or "late", "conflict"
-	Similarity    *float64      `ch:"similarity"` // nil if the trace was not compared
-	Threshold     float64       `ch:"threshold"`
-	Streak        uint32        `ch:"streak"`
-	Methodology   string        `ch:"methodology"` // why the thresholds are not those of section 8.3
-	Mode          string        `ch:"mode"`        // a mode of aap/drift
-	BaselineID    schema.Digest `ch:"baseline_id"` // zero if the trace was not compared
-}
-
-func (w Writer) InsertDriftPoints(ctx context.Context, points []DriftPoint) error {
-	for i := range points {
-		points[i].EventHour = eventHour(points[i].EventTime)
-	}
-	return insertRows(ctx, w, "drift_points", points)
-}
-
 // DriftAlert is one event of a drift alert, and what the broker knows about the trace that caused it.
 type DriftAlert struct {
 	schema.DriftAlert

@@ -18,7 +18,7 @@ const nasty = "'; DROP TABLE x; -- {x:String} \x00 `a` \\ \n"
 func TestRowsNameColumns(t *testing.T) {
 	s, _ := open(t)
 	for table, columns := range map[string][]string{
-		"drift_points": columnsOf[DriftPoint](), "drift_alerts": columnsOf[alertRow](), "loop_alerts": columnsOf[loopRow](), "drift_state": columnsOf[DriftState](),
+		"drift_points": pointBlocks.New().(*pointBlock).names(), "drift_alerts": columnsOf[alertRow](), "loop_alerts": columnsOf[loopRow](), "drift_state": columnsOf[DriftState](),
 		"drift_baselines": columnsOf[DriftBaseline](), "session_verdicts": columnsOf[sessionVerdictRow](),
 		"sessions": columnsOf[Session](), "bundles": columnsOf[Bundle](), "bundle_copies": columnsOf[BundleCopy](), "seal_runs": columnsOf[SealRun](),
 		"dead_letters": columnsOf[DeadLetter](), "cards": columnsOf[cardRow](), "card_positions": columnsOf[cardPosition](),
@@ -40,10 +40,14 @@ func TestDriftPointsAndAlertsAreIdempotent(t *testing.T) {
 	similarity := 0.25
 	points := []DriftPoint{{
 		AgentID: nasty, CardID: "ac-1", TraceID: "tr-1", TraceDigest: schema.DigestOf([]byte("a")), EngineVersion: "0.1.0",
-		EventTime: firstEvent, Received: firstReceived, StreamCreated: streamCreated, Sequence: 7, SessionID: "s-1",
+		EventTime: firstEvent, Received: firstReceived, RetainUntil: RetainUntil(firstReceived.Add(1000 * 24 * time.Hour).Truncate(time.Second)),
+		StreamCreated: streamCreated, Sequence: 7, SessionID: "s-1",
 		Status: "low", Similarity: &similarity, Threshold: 0.3, Streak: 2, Methodology: nasty,
 		Mode: "rolling", BaselineID: schema.DigestOf([]byte("baseline")),
-	}, {AgentID: "b", CardID: "ac-1", TraceID: "tr-2", EventTime: firstEvent, Received: firstReceived, Status: "baseline"}}
+	}, {
+		AgentID: "b", CardID: "ac-1", TraceID: "tr-2", EventTime: firstEvent, Received: firstReceived, StreamCreated: streamCreated, Sequence: 8,
+		Status: "baseline",
+	}}
 	alert := DriftAlert{
 		DriftAlert: schema.DriftAlert{
 			AlertID: schema.DigestOf([]byte("alert")), AlertType: "drift_detected", AgentID: nasty, CardID: "ac-1",
@@ -67,6 +71,12 @@ func TestDriftPointsAndAlertsAreIdempotent(t *testing.T) {
 		if err := s.InsertDriftAlerts(t.Context(), []DriftAlert{alert, closed}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	points[0].Tenant, points[1].Tenant = "default", "default"
+	points[0].EventHour, points[1].EventHour = eventHour(firstEvent), eventHour(firstEvent)
+	if stored, err := s.LookUpDriftPoints(t.Context(), points); err != nil || len(stored) != 2 ||
+		!reflect.DeepEqual(stored[points[0].Key()], &points[0]) || !reflect.DeepEqual(stored[points[1].Key()], &points[1]) {
+		t.Errorf("%v\n got %+v\nwant %+v", err, stored, points)
 	}
 	if alerts, err := s.DriftAlerts(t.Context()); err != nil || !reflect.DeepEqual(alerts, []DriftAlert{closed}) {
 		t.Errorf("%v\n got %+v\nwant %+v", err, alerts, closed)
