@@ -209,21 +209,7 @@ var differential = flag.Int("differential", 120, "random bundles that Go and Pyt
 // Go and Python must agree on bundles with random contents and random damage.
 func TestGoAndPythonAgree(t *testing.T) {
 	root := t.TempDir()
-	bundles := rapid.Custom(func(r *rapid.T) []byte {
-		var content []byte
-		if rapid.IntRange(0, 4).Draw(r, "forged") == 0 {
-			return randomForgery(t, r)
-		}
-		if rapid.Bool().Draw(r, "foreign") {
-			content = randomForeign(t, r)
-		} else {
-			content = aivstest.Gunzip(t, build(t, randomInput(r), randomKey(r)).Bytes)
-		}
-		if rapid.IntRange(0, 3).Draw(r, "damaged") > 0 {
-			content = damage(t, r, content)
-		}
-		return content
-	})
+	bundles := rapid.Custom(func(r *rapid.T) []byte { return randomBundle(t, r) })
 	var verdicts []*Report
 	for seed := range *differential {
 		content := bundles.Example(seed)

@@ -15,8 +15,26 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/plumbline/plumbline/aivs/aivstest"
 	"github.com/plumbline/plumbline/aivs/pyjson"
 )
+
+// randomBundle draws the archive of a bundle of any generator, or of a forger, and often damages it.
+func randomBundle(t testing.TB, r *rapid.T) []byte {
+	if rapid.IntRange(0, 4).Draw(r, "forged") == 0 {
+		return randomForgery(t, r)
+	}
+	var content []byte
+	if rapid.Bool().Draw(r, "foreign") {
+		content = randomForeign(t, r)
+	} else {
+		content = aivstest.Gunzip(t, build(t, randomInput(r), randomKey(r)).Bytes)
+	}
+	if rapid.IntRange(0, 3).Draw(r, "damaged") > 0 {
+		content = damage(t, r, content)
+	}
+	return content
+}
 
 // randomInput draws a session with texts and times of every kind.
 func randomInput(r *rapid.T) *Input {

@@ -40,12 +40,7 @@ func TestSentencesAreOneList(t *testing.T) {
 		}
 		return true
 	})
-	inPython := map[string]string{}
-	_, class, _ := strings.Cut(string(verifier), "class Says:")
-	class, _, _ = strings.Cut(class, "\n# ----")
-	for _, m := range regexp.MustCompile(`(?m)^    ([A-Z0-9_]+) = (".*")$`).FindAllStringSubmatch(class, -1) {
-		inPython[m[1]] = unquoted(t, m[2])
-	}
+	inPython := pythonSentences(t)
 	if len(inGo) < 80 || !maps.Equal(inGo, inPython) {
 		t.Errorf("%d sentences in Go, %d in Python", len(inGo), len(inPython))
 		for _, name := range slices.Sorted(maps.Keys(inGo)) {
@@ -54,6 +49,18 @@ func TestSentencesAreOneList(t *testing.T) {
 			}
 		}
 	}
+}
+
+// pythonSentences returns the sentences of verify.py by their names.
+func pythonSentences(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	_, class, _ := strings.Cut(string(verifier), "class Says:")
+	class, _, _ = strings.Cut(class, "\n# ----")
+	for _, m := range regexp.MustCompile(`(?m)^    ([A-Z0-9_]+) = (".*")$`).FindAllStringSubmatch(class, -1) {
+		found[m[1]] = unquoted(t, m[2])
+	}
+	return found
 }
 
 func unquoted(t *testing.T, literal string) string {

@@ -25,6 +25,7 @@ import (
 type bundleCommands struct {
 	Verify bundleVerifyCommand `cmd:"" help:"Verify bundles without trusting anything inside them."`
 	Report bundleReportCommand `cmd:"" help:"Write a page about a bundle, for a browser or a printer."`
+	Viewer bundleViewerCommand `cmd:"" help:"Print an HTML page that verifies bundles in a browser, offline."`
 	LS     bundleListCommand   `cmd:"" name:"ls" help:"List sealed bundles."`
 	Get    bundleGetCommand    `cmd:"" help:"Copy one sealed bundle, and verify the copy."`
 	Export bundleExportCommand `cmd:"" help:"Write the bundles of a range of time into one archive that Python alone verifies."`

@@ -1,0 +1,79 @@
+// Package viewer is one HTML page that verifies a bundle in a browser, offline, and shows its session.
+//
+// It owns the page and its scripts, which are a third verifier: they judge what aivs.Verify and verify.py
+// judge, in the words of verify.py, with nothing but the browser's own cryptography. The package imports
+// nothing of aivs, so that the tests of aivs can compare the three; its caller says which verify.py are known.
+//
+// Invariants: the page loads nothing and sends nothing, and its content security policy forbids both;
+// its scripts and styles are named in that policy by their digests; the same verifiers give the same page.
+package viewer
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+//go:embed *.js page.html page.css
+var files embed.FS
+
+// judging are the scripts that judge a bundle, in the order in which they need each other.
+var judging = []string{"says.js", "text.js", "archive.js", "curve.js", "log.js", "locate.js", "verify.js"}
+
+// Verifier says what is known about a verify.py that Plumbline has written.
+type Verifier struct {
+	Known      bool `json:"known"`
+	Attested   bool `json:"attested"`   // its bundles have an attestation if they are signed
+	FormerGzip bool `json:"formerGzip"` // its bundles have the gzip header of earlier versions
+}
+
+// Script returns the judging scripts as one. verifiers has each known verify.py by its SHA-256 in
+// lower-case hexadecimal digits.
+func Script(verifiers map[string]Verifier) (string, error) {
+	known, err := json.Marshal(verifiers) // in order of the digests
+	if err != nil {
+		return "", fmt.Errorf("encode the known verifiers: %w", err)
+	}
+	script := "\"use strict\";\nconst KNOWN_VERIFIERS = " + string(known) + ";\n"
+	for _, name := range judging {
+		script += strings.Replace(file(name), "\"use strict\";\n", "", 1)
+	}
+	return script, nil
+}
+
+// Page returns the whole page.
+func Page(verifiers map[string]Verifier) ([]byte, error) {
+	script, err := Script(verifiers)
+	if err != nil {
+		return nil, err
+	}
+	limitations, err := json.Marshal(schema.Limitations())
+	if err != nil {
+		return nil, fmt.Errorf("encode the limitations: %w", err)
+	}
+	script += "const LIMITATIONS = " + string(limitations) + ";\n"
+	script += strings.Replace(file("session.js")+file("page.js"), "\"use strict\";\n", "", 2)
+	style := file("page.css")
+	policy := "default-src 'none'; script-src " + source(script) + "; style-src " + source(style) + "; base-uri 'none'; form-action 'none'"
+	page := strings.NewReplacer("{{policy}}", policy, "{{style}}", style, "{{script}}", script).Replace(file("page.html"))
+	return []byte(page), nil
+}
+
+// source names a text in a content security policy.
+func source(text string) string {
+	digest := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) + "'"
+}
+
+func file(name string) string {
+	text, err := files.ReadFile(name)
+	if err != nil {
+		panic(err) // the file is embedded
+	}
+	return string(text)
+}
