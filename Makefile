@@ -3,7 +3,7 @@
 # make quick  what to run before a commit: vet, lint, tests that need no server
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
-.PHONY: demo test quick lint alerts systemd s3 shards cost chaos corpus upgrade simulate agree soak soak-seal inject agents bench bench-check fuzz mutation build man
+.PHONY: demo test test-web quick lint alerts systemd s3 shards cost chaos corpus upgrade simulate agree soak soak-seal inject agents bench bench-check fuzz mutation build man
 
 GO ?= go
 
@@ -35,6 +35,12 @@ test:
 	$(GO) test -vet=off -timeout 20m $(ONE_GOROUTINE) ./aap/drift/trial
 	$(TEST_ENV) sh integration/inmemory.sh $(GO) test $(RACE) -vet=off -timeout 20m -p 4 \
 	  $$($(GO) list ./... | grep -vxF "$$($(GO) list $(ONE_GOROUTINE))")
+
+# The pages that people look at, in headless Chromium, which comes from Debian's packages if none is here.
+test-web:
+	@command -v chromium >/dev/null || { apt-get -q update && apt-get -q -y --no-install-recommends install chromium; } >/dev/null || \
+	  { echo "make test-web: cannot install chromium: as root, apt-get install chromium"; exit 1; }
+	PLUMBLINE_CHROMIUM=$$(command -v chromium) $(GO) test -count 1 -timeout 10m ./integration/web
 
 # Vet and lint look again only at what changed and what depends on it; so do tests, whose
 # results Go keeps. Judgement and proof, files and forms: no broker, no database.
