@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"sync"
 )
 
 // verifier is the verify.py that every bundle carries (draft section 5.3).
@@ -66,7 +68,14 @@ func write(w io.Writer, in *Input, key ed25519.PrivateKey) (*Bundle, error) {
 	}
 
 	// The first pass over the rows gives the chain, on which the small files depend.
-	first := spool{kept: make([]byte, 0, min(keptLog, in.TraceCount<<11))} // few rows are longer
+	pooled := logs.Get().(*[]byte)
+	first := spool{kept: slices.Grow((*pooled)[:0], int(min(keptLog, in.TraceCount<<11)))} // few rows are longer
+	defer func() {
+		if cap(first.kept) <= pooledLog {
+			*pooled = first.kept
+			logs.Put(pooled)
+		}
+	}()
 	chain, err := writeLog(&first, in, open)
 	if err != nil {
 		return nil, err
@@ -211,6 +220,11 @@ func (s *spool) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// logs pools the memory of short logs. pooledLog is the capacity of the longest.
+var logs = sync.Pool{New: func() any { return new([]byte) }}
+
+const pooledLog = 1 << 20
 
 // whole reports whether everything written is kept.
 func (s *spool) whole() bool { return s.size <= keptLog }

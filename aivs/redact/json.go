@@ -58,6 +58,11 @@ func (r Rules) Inputs(raw []byte) ([]byte, Count, error) { return r.redact(raw, 
 // strings and names. See Inputs for its argument and results.
 func (r Rules) Record(raw []byte) ([]byte, Count, error) { return r.redact(raw, elsewhere, 0) }
 
+// Clean reports whether a record contains nothing that these functions search for. If so, there is
+// nothing to hide in the record, nor in any value or text of it. A record that is not clean may have
+// nothing to hide, either.
+func (r Rules) Clean(raw []byte) bool { return !r.mayApply(raw) }
+
 // Text redacts a text of a record, such as an error, as Record redacts the JSON string with that
 // text.
 func (r Rules) Text(text string) (string, Count) {

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -254,6 +255,64 @@ func TestOptionalRulesOnTheCorpus(t *testing.T) {
 }
 
 // corpus returns the recorded traces, or skips the test.
+// If a record is clean, no value and no text of it has anything to hide, whatever its name is.
+func TestNothingInACleanRecordIsHidden(t *testing.T) {
+	clean := 0
+	check := func(t interface{ Fatalf(string, ...any) }, rules Rules, raw []byte) {
+		if !rules.Clean(raw) {
+			return
+		}
+		clean++
+		same := func(got []byte, count Count, err error, want []byte) {
+			if err != nil || count != (Count{}) || !bytes.Equal(got, want) {
+				t.Fatalf("%b: %s became %s (%+v, %v), and %s is clean", rules, want, got, count, err, raw)
+			}
+		}
+		got, count, err := rules.Record(raw)
+		same(got, count, err, raw)
+		for decoder := jsontext.NewDecoder(bytes.NewReader(raw)); ; {
+			if kind := decoder.PeekKind(); kind == '{' || kind == '[' {
+				value, err := jsontext.NewDecoder(bytes.NewReader(bytes.TrimLeft(raw[decoder.InputOffset():], " ,:"))).ReadValue()
+				if err != nil {
+					t.Fatalf("%s: %v", raw, err)
+				}
+				got, count, err := rules.Inputs(value)
+				same(got, count, err, value)
+			}
+			token, err := decoder.ReadToken()
+			if err != nil {
+				return
+			}
+			if token.Kind() == '"' {
+				text := token.String()
+				hidden, count := rules.Text(text)
+				same([]byte(hidden), count, nil, []byte(text))
+				quoted, err := jsontext.AppendQuote(nil, text)
+				if err != nil {
+					t.Fatalf("%s: %v", raw, err)
+				}
+				got, count, err := rules.Inputs(quoted)
+				same(got, count, err, quoted)
+			}
+		}
+	}
+	pieces := []string{"to", "ken", "key", "api_", "pass", "word", "eyJ", "W3s", "W1si", `\/`, `\\`, `\"`, `\n`, `\u0061`, "\u212a", "ｐ", "é", " ", ":", "=", "{", "}", `{\"a\":1}`, "b", "1"}
+	text := rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 6)
+	rapid.Check(t, func(r *rapid.T) {
+		draw := func(name string) string { return strings.Join(text.Draw(r, name), "") }
+		raw := fmt.Sprintf(`{"%s":["%s",{"%s":"%s"}],"inputs":{"x%s":{"y":"%s"}}}`, draw("a"), draw("b"), draw("c"), draw("d"), draw("e"), draw("f"))
+		for _, rules := range []Rules{NoRules, AllRules, RuleBase64, AllRules &^ RuleUnicode} {
+			check(r, rules, []byte(raw))
+		}
+	})
+	for _, raw := range corpus(t) {
+		check(t, AllRules, raw)
+	}
+	if clean == 0 {
+		t.Error("no record was clean")
+	}
+}
+
 func corpus(t testing.TB) (lines [][]byte) {
 	t.Helper()
 	file, err := os.Open(filepath.Join("..", "..", "..", "shared", "corpus", "traces.jsonl.gz"))

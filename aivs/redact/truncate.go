@@ -38,14 +38,19 @@ func IsTruncated(outputs string) bool {
 // limit below some 130 bytes only the first member is left. Absent outputs (nil) are "{}". count
 // is the number of values replaced.
 func (r Rules) Outputs(raw []byte, limit int) (text string, count Count, err error) {
-	if raw == nil {
-		return "{}", Count{}, nil
-	}
 	hidden, count, err := r.Record(raw)
 	if err != nil {
 		return "", Count{}, err
 	}
-	return string(truncate(pyjson.Line(hidden), limit)), count, nil
+	return Truncate(hidden, limit), count, nil
+}
+
+// Truncate is Outputs for outputs that have nothing to hide (Clean).
+func Truncate(raw []byte, limit int) string {
+	if raw == nil {
+		return "{}"
+	}
+	return string(truncate(pyjson.Line(raw), limit))
 }
 
 // CutOutputs returns the outputs_json of a row from outputs that another program truncated, so

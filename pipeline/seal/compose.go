@@ -2,6 +2,7 @@ package seal
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -110,6 +111,8 @@ type composer struct {
 	Contents
 	reader
 	limit int
+	clean bool   // the rules hide nothing in the trace
+	input []byte // inputs_json of the row; the memory is used again
 }
 
 // add converts one trace to its row and its line of traces.jsonl.
@@ -117,11 +120,15 @@ func (c *composer) add(stored *store.StoredTrace) error {
 	if !c.admits(stored) {
 		return ErrChanged
 	}
-	redacted, n, err := c.rules.Record(c.trace.Raw)
-	if err != nil {
-		return err
+	redacted := c.trace.Raw
+	if c.clean = c.rules.Clean(redacted); !c.clean {
+		var n redact.Count
+		var err error
+		if redacted, n, err = c.rules.Record(redacted); err != nil {
+			return err
+		}
+		c.redactions.Add(n)
 	}
-	c.redactions.Add(n)
 	line := pyjson.Line(redacted)
 	c.lines = append(append(c.lines, line...), '\n')
 	digest := c.trace.Digest
@@ -143,9 +150,10 @@ func (c *composer) row(t *schema.Trace, line schema.Digest) (aivs.Row, error) {
 	if err != nil {
 		return aivs.Row{}, fmt.Errorf("inputs: %w", err)
 	}
-	// A value that is redacted in both row and line counts once: the line counted it.
-	outputs, _, err := c.rules.Outputs(execution.Outputs, c.limit)
-	if err != nil {
+	var outputs string
+	if c.clean {
+		outputs = redact.Truncate(execution.Outputs, c.limit)
+	} else if outputs, _, err = c.rules.Outputs(execution.Outputs, c.limit); err != nil { // what is redacted in both row and line counts once: the line counted it
 		return aivs.Row{}, fmt.Errorf("outputs: %w", err)
 	}
 	actionType := "aap." + string(t.Action.Type)
@@ -176,11 +184,14 @@ func (c *composer) inputs(t *schema.Trace, line schema.Digest) (string, error) {
 	if raw == nil {
 		raw = []byte("{}")
 	}
-	redacted, _, err := c.rules.Inputs(raw)
-	if err != nil {
-		return "", err
+	if !c.clean {
+		var err error
+		if raw, _, err = c.rules.Inputs(raw); err != nil {
+			return "", err
+		}
 	}
-	b := []byte(`{"trace_id":`)
+	var err error
+	b := append(c.input[:0], `{"trace_id":`...)
 	if b, err = jsontext.AppendQuote(b, c.redactedText(t.TraceID)); err != nil {
 		return "", err
 	}
@@ -189,14 +200,18 @@ func (c *composer) inputs(t *schema.Trace, line schema.Digest) (string, error) {
 		return "", err
 	}
 	b = append(b, `,"trace_sha256":"`...)
-	b = append(b, line.String()...)
+	b = hex.AppendEncode(b, line[:])
 	b = append(b, `","inputs":`...)
-	b = append(append(b, redacted...), '}')
+	b = append(append(b, raw...), '}')
+	c.input = b
 	return string(pyjson.Line(b)), nil
 }
 
 // redactedText redacts a text of a trace. The count is dropped: the trace's line counted it.
 func (c *composer) redactedText(text string) string {
+	if c.clean {
+		return text
+	}
 	hidden, _ := c.rules.Text(text)
 	return hidden
 }
@@ -240,14 +255,16 @@ func (c *composer) verdictLines(traces []*store.StoredTrace) ([]byte, error) {
 		if c.redactions != (redact.Count{}) {
 			verdict.Metadata.TraceDigest = schema.Digest{}
 		}
-		data, err := json.Marshal(&verdict)
-		if err == nil {
-			data, _, err = c.rules.Record(data) // it may repeat a text of the trace
+		start := len(lines)
+		var err error
+		if lines, err = verdict.AppendJSON(lines); err != nil {
+			return nil, fmt.Errorf("verdict on trace %s: %w", t.TraceID, err)
 		}
+		redacted, _, err := c.rules.Record(lines[start:]) // it may repeat a text of the trace
 		if err != nil {
 			return nil, fmt.Errorf("verdict on trace %s: %w", t.TraceID, err)
 		}
-		lines = append(append(lines, pyjson.Line(data)...), '\n')
+		lines = append(append(lines[:start], pyjson.Line(redacted)...), '\n') // in most cases the same bytes in the same place
 	}
 	return lines, nil
 }

@@ -14,6 +14,7 @@ import (
 	"path"
 	"path/filepath"
 	"strconv"
+	"sync"
 
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/redact"
@@ -68,17 +69,33 @@ func Place(dir string, p *Part, in *aivs.Input, key ed25519.PrivateKey) (*aivs.B
 	if aivs.KeyID(key.Public().(ed25519.PublicKey)) != p.Plan.KeyID {
 		return nil, ErrOtherKey
 	}
-	bundle, err := aivs.Build(in, key)
+	buffer := buffers.Get().(*bytes.Buffer)
+	buffer.Reset()
+	defer keep(buffer)
+	bundle, err := aivs.Write(buffer, in, key)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnfit, err)
 	}
 	if err := durable.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return nil, err
 	}
-	if err := durable.WriteFile(file, bundle.Bytes, 0o644); err != nil {
+	if err := durable.WriteFile(file, buffer.Bytes(), 0o644); err != nil {
 		return nil, err
 	}
 	return bundle, nil
+}
+
+// buffers pools the memory of bundles. Bundles that each grow a buffer of their own cost a tenth of
+// sealing.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// keptBuffer is the capacity of the largest buffer that returns to the pool.
+const keptBuffer = 1 << 20
+
+func keep(buffer *bytes.Buffer) {
+	if buffer.Cap() <= keptBuffer {
+		buffers.Put(buffer)
+	}
 }
 
 // adopt accepts an existing file as the bundle of a plan if it is that bundle, signed with the
