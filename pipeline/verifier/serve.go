@@ -40,55 +40,65 @@ func Serve(ctx context.Context, cfg *Config, env *service.Env) (err error) {
 	return service.Group(ctx, broker.Closed, func(ctx context.Context) error { return serveOn(ctx, cfg, env, broker, policies) })
 }
 
+// inputs are what the stage opens in the broker before it starts.
+type inputs struct {
+	registry *cards.Registry
+	bucket   stream.State // of cards
+	auditor  *messages.Auditor
+	leases   *stream.Bucket
+	presence *stream.Presence
+	sinks    map[string]*stream.Consumer // by stream
+}
+
+// open may be called again after an error.
+func (in *inputs) open(ctx context.Context, cfg *Config, env *service.Env, broker *stream.Client, policies *messages.Policies) (err error) {
+	if in.registry, err = cards.Open(ctx, broker, cfg.Cards.CacheBytes); err != nil {
+		return err
+	}
+	if in.bucket, err = broker.StreamState(ctx, stream.CardRecords); err != nil {
+		return err
+	}
+	if in.auditor, err = newAuditor(ctx, broker, policies); err != nil {
+		return err
+	}
+	if in.leases, err = broker.Bucket(ctx, stream.Leases); err != nil {
+		return err
+	}
+	for name, durable := range durables {
+		if in.sinks[name] != nil { // an earlier attempt opened it
+			continue
+		}
+		source, err := broker.OpenConsumer(ctx, stream.ConsumerConfig{Stream: name, Durable: durable})
+		if err != nil {
+			return err
+		}
+		in.sinks[name] = source
+	}
+	holder, err := service.Holder(env)
+	if err == nil {
+		in.presence, err = broker.Announce(ctx, holder)
+	}
+	return err
+}
+
+func (in *inputs) close() {
+	for _, source := range in.sinks {
+		source.Close()
+	}
+}
+
 func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.Client, policies *messages.Policies) (err error) {
 	database, err := tables.Open(ctx, &cfg.Common, &cfg.ClickHouse, env)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, database.Close()) }()
-	var registry *cards.Registry
-	var bucket stream.State // of cards
-	var auditor *messages.Auditor
-	var leases *stream.Bucket
-	var presence *stream.Presence
-	sources := map[string]*stream.Consumer{}
-	defer func() {
-		for _, source := range sources {
-			source.Close()
-		}
-	}()
-	err = env.Open(ctx, broker, func() (err error) {
-		if registry, err = cards.Open(ctx, broker, cfg.Cards.CacheBytes); err != nil {
-			return err
-		}
-		if bucket, err = broker.StreamState(ctx, stream.CardRecords); err != nil {
-			return err
-		}
-		if auditor, err = newAuditor(ctx, broker, policies); err != nil {
-			return err
-		}
-		if leases, err = broker.Bucket(ctx, stream.Leases); err != nil {
-			return err
-		}
-		for name, durable := range durables {
-			if sources[name] != nil { // an earlier attempt opened it
-				continue
-			}
-			source, err := broker.OpenConsumer(ctx, stream.ConsumerConfig{Stream: name, Durable: durable})
-			if err != nil {
-				return err
-			}
-			sources[name] = source
-		}
-		holder, err := service.Holder(env)
-		if err == nil {
-			presence, err = broker.Announce(ctx, holder)
-		}
-		return err
-	})
-	if err != nil {
+	in := inputs{sinks: map[string]*stream.Consumer{}}
+	defer in.close()
+	if err := env.Open(ctx, broker, func() error { return in.open(ctx, cfg, env, broker, policies) }); err != nil {
 		return err
 	}
+	registry, bucket := in.registry, in.bucket
 	registry.Expose(env.Metrics)
 	rely := func() error { return registry.Rely(ctx, database, bucket) }
 	if err := env.Retry.Do(ctx, "read the position of table cards", rely); err != nil {
@@ -97,7 +107,7 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.
 
 	var benches [3]workspace // for judging, late judging and rechecking
 	for i := range benches {
-		if benches[i], err = newWorkspace(registry, auditor, &cfg.Rules); err != nil {
+		if benches[i], err = newWorkspace(registry, in.auditor, &cfg.Rules); err != nil {
 			return err
 		}
 	}
@@ -123,16 +133,16 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.
 		func(ctx context.Context) error { return late.watch(ctx, known) },
 		late.run,
 		func(ctx context.Context) error {
-			return (&sink.DeadLetters{Env: env, Rows: database}).Run(ctx, sources[stream.DeadLetters])
+			return (&sink.DeadLetters{Env: env, Rows: database}).Run(ctx, in.sinks[stream.DeadLetters])
 		},
 		func(ctx context.Context) error {
-			return (&sink.Findings{Env: env, Ledger: broker}).Run(ctx, sources[stream.Alerts])
+			return (&sink.Findings{Env: env, Ledger: broker}).Run(ctx, in.sinks[stream.Alerts])
 		},
-		after(known, func(ctx context.Context) error { return results.Run(ctx, sources[stream.Coherence]) }), // cards define how long rows are retained
-		after(known, func(ctx context.Context) error { return decisions.Run(ctx, sources[stream.MessageRecords]) }),
+		after(known, func(ctx context.Context) error { return results.Run(ctx, in.sinks[stream.Coherence]) }), // cards define how long rows are retained
+		after(known, func(ctx context.Context) error { return decisions.Run(ctx, in.sinks[stream.MessageRecords]) }),
 		after(known, func(ctx context.Context) error { // a revocation or card that existed at the start is never missed
 			env.Started()
-			return v.judgeShare(ctx, owners(v, broker, leases, presence))
+			return v.judgeShare(ctx, owners(v, broker, in.leases, in.presence))
 		}))
 }
 
