@@ -7,11 +7,12 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// version4 begins the encoding of a state under modes sessions and pinned, and version3 began it before.
-// They are binary. A state of the published rule is JSON, which begins with another byte.
+// version5 begins the encoding of a state under modes sessions and pinned, and version3 and version4 began it
+// before. They are binary. A state of the published rule is JSON, which begins with another byte.
 const (
 	version3 = 3
-	version4 = 4
+	version4 = 4 // a learning state is smaller
+	version5 = 5 // the baseline has the values that its actions apply
 )
 
 // Marshal returns s encoded: Append(nil).
@@ -24,7 +25,7 @@ func (s *State) Append(data []byte) ([]byte, error) {
 		letter, err := s.marshalLetter()
 		return append(data, letter...), err
 	}
-	c := &codec{data: append(data, version4), version: version4}
+	c := &codec{data: append(data, version5), version: version5}
 	s.code(c)
 	if c.err != nil {
 		return nil, fmt.Errorf("encode drift state: %w", c.err)
@@ -36,7 +37,7 @@ func (s *State) Append(data []byte) ([]byte, error) {
 func UnmarshalState(data []byte) (*State, error) {
 	var s *State
 	var err error
-	if len(data) > 0 && (data[0] == version3 || data[0] == version4) {
+	if len(data) > 0 && data[0] >= version3 && data[0] <= version5 {
 		s, err = unmarshalBinary(data[1:], data[0])
 	} else {
 		s, err = unmarshalLetter(data)
@@ -338,9 +339,12 @@ func codeCurrent(c *codec, e *expectations) {
 	c.digest(&e.ID)
 	c.string((*string)(&e.Mode))
 	codeExpectations(c, e)
+	if c.version >= version5 {
+		codeApplied(c, e)
+	}
 }
 
-// codeExpectations codes everything that follows from the traces of the baseline.
+// codeExpectations codes what follows from the traces of the baseline, but for codeApplied.
 func codeExpectations(c *codec, e *expectations) {
 	c.digest(&e.source)
 	whole(c, &e.Traces)
@@ -385,6 +389,17 @@ func codeExpectations(c *codec, e *expectations) {
 	c.flag(&e.scoresBenefit)
 }
 
+// codeApplied codes the values that the actions of the baseline apply.
+func codeApplied(c *codec, e *expectations) {
+	list(c, &e.applied, maxApplied, func(c *codec, a *appliedRates) {
+		whole(c, &a.action)
+		for i := range e.values {
+			whole(c, &a.rate[i].mean)
+			whole(c, &a.rate[i].low)
+		}
+	})
+}
+
 // codeBounds codes rates that are all unknown in one byte.
 func codeBounds(c *codec, b *bounds) {
 	whole(c, &b.mean)
@@ -406,17 +421,24 @@ func codeText(c *codec, t *textSum) {
 	}
 }
 
-// encoded returns e, except for its id and mode, which Baseline has.
+// encoded returns e, except for its id and mode, which Baseline has. What it applies comes last, and only if
+// there is any: baselines of before have none, and keep their ids.
 func (e *expectations) encoded() []byte {
 	c := new(codec)
 	codeExpectations(c, e)
+	if len(e.applied) > 0 {
+		codeApplied(c, e)
+	}
 	return c.data
 }
 
 // decodeExpectations reads the result of encoded.
 func decodeExpectations(data []byte) (*expectations, error) {
-	c, e := &codec{data: data, reading: true}, new(expectations) // no version: it has not changed yet
+	c, e := &codec{data: data, reading: true}, new(expectations)
 	codeExpectations(c, e)
+	if c.err == nil && len(c.data) > 0 {
+		codeApplied(c, e)
+	}
 	if c.err == nil && (len(c.data) > 0 || len(e.centroid.keys) != len(e.centroid.weights)) {
 		c.fail("the parts do not fit")
 	}

@@ -63,9 +63,10 @@ func (c *condition) recede(t test, o reading, now stretch) {
 			if now.departs(o.rises) && (now.cusum >= j.height.cusum || !j.height.departs(o.rises)) {
 				j.height = now
 			}
-			l := o.likelihood(j.departed(o.p, o.rises))
+			q := j.departed(o.p, o.rises)
+			l := o.likelihood(q)
 			j.back = float32(min(mostEvidence, max(1, float64(j.back))/l))
-			if o.telling() && l > 1./2 { // what the change makes half as likely says that it is over
+			if o.telling(q) && l > 1./2 { // what the change makes half as likely says that it is over
 				j.quiet = 0
 			}
 		}

@@ -117,8 +117,8 @@ const tellingRate = .2
 func (o *reading) shows() bool { return o.event == o.rises && (o.rises || o.p >= tellingRate) }
 
 // telling reports whether the observation says something about the rate: an event, or its absence where it
-// is not rare.
-func (o *reading) telling() bool { return o.event || o.p >= seldom }
+// is not rare, at the baseline's rate or at rate q of the change.
+func (o *reading) telling(q float64) bool { return o.event || max(o.p, q) >= seldom }
 
 // sum returns the evidence for a change.
 func (r *running) sum() float64 { return float64(r.evidence[0]) + float64(r.evidence[1]) }

@@ -7,10 +7,15 @@ import "math"
 // interval), not with its mean. Decisions of one session resemble each other, so the m decisions
 // of a session count as m(1+kappa)/(m+kappa) independent ones.
 const (
-	kappa        = 6.0 // concentration of the sessions' own rates; kappa 0 would count a session as one decision
+	// The concentration of the sessions' own rates, by what is measured: ADR 23 has what recorded agents show.
+	// 0 would count a session as one decision.
+	kappa        = 6.0
 	kappaOfTexts = 2.0
+	kappaOutside = 3.0 // of unescalated actions outside bounded_actions
+	kappaApplied = 20. // of declared values: what an action applies hardly depends on the session
 
-	caution = 0.7 // z of the interval: a compromise between false alarms and changes that are missed
+	caution         = 0.7 // z of the interval: a compromise between false alarms and changes that are missed
+	cautionOfErrors = 0.5 // errors are rare: with 0.7 half of those five times as frequent are missed
 
 	leastRate = .01  // no rate is expected to be nearer to 0 or 1, but that which a falling one is compared with
 	rareRate  = .005 // a rate that may be lower cannot fall: an agent that never does it would seem to do it less
@@ -44,8 +49,8 @@ func (b bounds) or(o bounds) bounds {
 
 // boundsOf returns Wilson's interval about the rate p of n independent decisions. A rate that rises
 // to no more than the floor, or falls by no more from 1, counts as unchanged.
-func boundsOf(p, n, floor float64) bounds {
-	low, high := wilson(p, max(n, 1), caution)
+func boundsOf(p, n, floor, z float64) bounds {
+	low, high := wilson(p, max(n, 1), z)
 	b := bounds{
 		mean: rateOf(clipped(p)),
 		high: rateOf(max(floor, clipped(high))),
@@ -116,7 +121,7 @@ func (c *counts) raw() (sum cell) {
 
 // expect returns the bounds over all strata, and those of each stratum. A stratum without a
 // decision is unknown.
-func (c *counts) expect(before belief, floor float64) (all bounds, strata []bounds) {
+func (c *counts) expect(before belief, floor, z float64) (all bounds, strata []bounds) {
 	perStratum := make([]cell, len(c.cells)/c.sessions)
 	var sum cell
 	for i, at := range c.cells {
@@ -132,13 +137,13 @@ func (c *counts) expect(before belief, floor float64) (all bounds, strata []boun
 		sum.decisions += decisions
 	}
 	mean := (sum.events + float64(before.decisions*before.rate)) / (sum.decisions + before.decisions)
-	all = boundsOf(mean, sum.decisions, floor)
+	all = boundsOf(mean, sum.decisions, floor, z)
 	near := c.near(perStratum, mean)
 	strata = make([]bounds, len(perStratum))
 	for i, own := range perStratum {
 		if own.decisions > 0 {
 			p := (own.events + float64(pull*near[i])) / (own.decisions + pull)
-			strata[i] = boundsOf(p, own.decisions+pull, floor)
+			strata[i] = boundsOf(p, own.decisions+pull, floor, z)
 		}
 	}
 	return all, strata

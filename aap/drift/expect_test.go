@@ -15,14 +15,14 @@ func near(t *testing.T, what string, got, want, error float64) {
 // Wilson's interval at z = 0.7, computed by hand: for p = 0.1 of 50, 0.1039 ± 0.0298.
 func TestBoundsOfARate(t *testing.T) {
 	const unit = 1. / 65536
-	b := boundsOf(.1, 50, .01)
+	b := boundsOf(.1, 50, .01, .7)
 	near(t, "mean", b.mean.value(), .1, unit)
 	near(t, "high", b.high.value(), .133690, unit)
 	near(t, "low", b.low.value(), .074074, unit)
-	b = boundsOf(0, 1000, .05)
+	b = boundsOf(0, 1000, .05, .7)
 	near(t, "the mean of a rate that was never seen", b.mean.value(), leastRate, unit)
 	near(t, "its high bound with a floor", b.high.value(), .05, unit)
-	b = boundsOf(1, 1000, .05)
+	b = boundsOf(1, 1000, .05, .7)
 	near(t, "the low bound of a rate that was always seen, with a floor", b.low.value(), .95, unit)
 	if (bounds{}).known() || !b.known() {
 		t.Error("known is wrong")
@@ -36,7 +36,7 @@ func TestDecisionsOfASessionCountLess(t *testing.T) {
 	for i := range 20 {
 		c.add(0, i/10, i == 0)
 	}
-	all, strata := c.expect(ordinary, .01)
+	all, strata := c.expect(ordinary, .01, .7)
 	near(t, "mean", all.mean.value(), .074324, 1e-4)
 	near(t, "high", all.high.value(), .161381, 1e-4)
 	// The stratum is drawn to the mean by two decisions: (0.4375 + 2·0.0743) / 10.75.
@@ -55,7 +55,7 @@ func TestStrataAreDrawnToTheirGroup(t *testing.T) {
 		c.add(2, 0, false)
 	}
 	c.add(1, 0, false)
-	_, strata := c.expect(ordinary, .01)
+	_, strata := c.expect(ordinary, .01, .7)
 	if one, other := strata[1].mean.value(), strata[2].mean.value(); one < .3 || other > .2 {
 		t.Errorf("rates %.2f and %.2f: the first has a group of events, the second one without", one, other)
 	}

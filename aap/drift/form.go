@@ -169,6 +169,33 @@ func (f *former) loners() (set uint64) {
 // measureRates counts the event of a measure in the baseline, and sets the rates to expect.
 func (f *former) measureRates(m measure) {
 	strata, group, of := f.strataOf(m)
+	counted := f.count(m, strata, group, of)
+	raw := counted.raw()
+	f.shares[m] = share{uint16(raw.events), uint16(raw.decisions)}
+	if m == newTools {
+		f.shares[m].events = 0 // the baseline names all of its actions
+	}
+	all, each := counted.expect(beliefOf(m), floorOf(m), m.caution())
+	switch {
+	case m >= fixedMeasures:
+		for i := range each { // an agent that applies a value by chance may have applied it in each of few
+			if decisions := counted.decisions(i); decisions > 0 && decisions < leastFigures {
+				each[i] = each[i].or(all)
+			}
+		}
+		copy(f.values[m-fixedMeasures].rate[:], each)
+		f.appliedRates(m)
+	case m == escalations, m == failures:
+		f.actionRates(m, each)
+	case strata == int(kinds):
+		copy(f.rates[m][:], each)
+	case raw.decisions > 0 || m == unescalated:
+		f.rates[m] = [kinds]bounds{all, all}
+	}
+}
+
+// count counts the event of a measure in the baseline, by strata.
+func (f *former) count(m measure, strata int, group []int, of func(s *shape) int) *counts {
 	counted := newCounts(strata, len(f.sessions), m.kappa(), group)
 	for i, r := range f.chosen {
 		d := &f.decisions[i]
@@ -178,26 +205,26 @@ func (f *former) measureRates(m measure) {
 			}
 		}
 	}
-	raw := counted.raw()
-	f.shares[m] = share{uint16(raw.events), uint16(raw.decisions)}
-	if m == newTools {
-		f.shares[m].events = 0 // the baseline names all of its actions
-	}
-	all, each := counted.expect(beliefOf(m), floorOf(m))
-	switch {
-	case m >= fixedMeasures:
-		for i := range each { // an agent that applies a value by chance may have applied it in each of few
-			if decisions := counted.decisions(i); decisions > 0 && decisions < leastFigures {
-				each[i] = each[i].or(all)
-			}
+	return counted
+}
+
+// appliedRates sets the rate at which each action that the baseline has often applies a declared value.
+func (f *former) appliedRates(m measure) {
+	strata, group, of := f.byAction()
+	counted := f.count(m, strata, group, of)
+	_, each := counted.expect(beliefOf(m), floorOf(m), m.caution())
+	var often []int
+	for i := range strata {
+		if counted.decisions(i) >= leastFigures && len(often) < maxApplied {
+			often = append(often, i)
 		}
-		copy(f.values[m-fixedMeasures].rate[:], each)
-	case m == escalations, m == failures:
-		f.actionRates(m, each)
-	case strata == int(kinds):
-		copy(f.rates[m][:], each)
-	case raw.decisions > 0 || m == unescalated:
-		f.rates[m] = [kinds]bounds{all, all}
+	}
+	if f.applied == nil && len(often) > 0 { // all values have the same decisions
+		f.applied = make([]appliedRates, len(often))
+	}
+	for at, i := range often {
+		f.applied[at].action = f.learning.actions[i].hash
+		f.applied[at].rate[m-fixedMeasures] = fallRate{each[i].mean, each[i].low}
 	}
 }
 
@@ -224,14 +251,19 @@ func (f *former) strataOf(m measure) (strata int, group []int, of func(s *shape)
 	case m >= fixedMeasures:
 		return actionTypes, nil, func(s *shape) int { return int(s.typ) }
 	case m == escalations, m == failures:
-		for _, a := range f.learning.actions {
-			group = append(group, int(a.typ))
-		}
-		return len(group), group, func(s *shape) int { return int(s.action) }
+		return f.byAction()
 	case m >= costDown:
 		return int(kinds), nil, func(s *shape) int { return int(s.facts.kind()) }
 	}
 	return 1, nil, func(*shape) int { return 0 }
+}
+
+// byAction returns the strata of the baseline's actions, in groups by their types.
+func (f *former) byAction() (strata int, group []int, of func(s *shape) int) {
+	for _, a := range f.learning.actions {
+		group = append(group, int(a.typ))
+	}
+	return len(group), group, func(s *shape) int { return int(s.action) }
 }
 
 func beliefOf(m measure) belief {
@@ -296,7 +328,7 @@ func (f *former) describe(features similarity.Vector) {
 	}
 	f.usual = float32(sum / float64(len(f.chosen)))
 	for i := range below {
-		all, _ := below[i].expect(belief{seldom, .5}, seldom)
+		all, _ := below[i].expect(belief{seldom, .5}, seldom, caution)
 		f.lows[i] = max(all.mean, rateOf(seldom))
 	}
 }

@@ -11,10 +11,13 @@ import (
 
 // Bounds on a baseline of sessions, so that no publisher can make it large. Further keys are not
 // part of the centroid, and actions without a place have no rates of their own: they are not
-// observed. Where an action's name found no place, new tools cannot be told and are not measured.
+// observed. Where an action's name found no place, new tools cannot be told and are not measured. An
+// action that the baseline has often, and that found no place among those whose values are expected by
+// action, applies values as its type.
 const (
 	maxKeys    = 48
 	maxActions = 32
+	maxApplied = 12
 )
 
 // expectations are what a baseline of sessions leads to expect of later traces. They never change.
@@ -32,6 +35,7 @@ type expectations struct {
 	rates   [fixedMeasures][kinds]bounds // of every measure whose rate does not depend on the action
 	actions []actionRates
 	values  []valueRates
+	applied []appliedRates // of the actions that the baseline has often
 	cuts    [kinds][figures]cut
 	texts   [kinds]textSum
 	shares  [measures]share // what the baseline showed, for the sentences
@@ -52,6 +56,16 @@ type valueRates struct {
 	key  string // of the feature
 	rate [actionTypes]bounds
 }
+
+// appliedRates are the rates at which an action applies each of the declared values. What an agent applies
+// follows from what it does: the rate of a type changes with the tasks, because its actions do.
+type appliedRates struct {
+	action uint32 // hash of type and name
+	rate   [maxValues]fallRate
+}
+
+// fallRate is what bounds are for an event that is tested for falling alone.
+type fallRate struct{ mean, low rate }
 
 // share is a number of events among decisions.
 type share struct{ events, of uint16 }
@@ -141,7 +155,7 @@ func (e *expectations) observe(x *Sample, into []observation) []observation {
 			d.figures[wordingFigure] = figureOf(cosine)
 		}
 	}
-	action := e.ratesOf(x)
+	action, applied := e.ratesOf(x), e.appliedBy(x)
 	for m := range fixedMeasures + measure(len(e.values)) {
 		event, known := d.observe(m, &e.cuts[kind])
 		if !known {
@@ -149,6 +163,8 @@ func (e *expectations) observe(x *Sample, into []observation) []observation {
 		}
 		var b bounds
 		switch {
+		case m >= fixedMeasures && applied != nil:
+			b = bounds{mean: applied.rate[m-fixedMeasures].mean, low: applied.rate[m-fixedMeasures].low}
 		case m >= fixedMeasures:
 			b = e.values[m-fixedMeasures].rate[d.typ]
 		case m == escalations:
@@ -236,6 +252,21 @@ func (e *expectations) ratesOf(x *Sample) (rates actionRates) {
 		}
 	}
 	return rates
+}
+
+// appliedBy returns the rates at which the decision's action applies values, or nil for an action that the
+// baseline has seldom: it is expected to do as its type.
+func (e *expectations) appliedBy(x *Sample) *appliedRates {
+	if len(e.applied) == 0 {
+		return nil
+	}
+	hash := actionHash(x.Action, x.Name)
+	for i := range e.applied {
+		if e.applied[i].action == hash {
+			return &e.applied[i]
+		}
+	}
+	return nil
 }
 
 func (e *expectations) action(typ, name string) int {

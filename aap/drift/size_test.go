@@ -38,7 +38,8 @@ func resident(s *State) (bytes int) {
 	}
 	if e := s.expected; e != nil {
 		of(unsafe.Sizeof(*e), uintptr(cap(e.centroid.keys))*8, uintptr(cap(e.centroid.weights))*4,
-			uintptr(cap(e.actions))*unsafe.Sizeof(actionRates{}), uintptr(cap(e.values))*unsafe.Sizeof(valueRates{}))
+			uintptr(cap(e.actions))*unsafe.Sizeof(actionRates{}), uintptr(cap(e.values))*unsafe.Sizeof(valueRates{}),
+			uintptr(cap(e.applied))*unsafe.Sizeof(appliedRates{}))
 		for i := range e.values {
 			text(e.values[i].key)
 		}
@@ -56,7 +57,7 @@ func resident(s *State) (bytes int) {
 // most of everything.
 const (
 	mostResident  = 4096
-	worstResident = 4608
+	worstResident = 4944
 )
 
 // The recorded agents, and one that has the most of everything, stay below their bounds.
@@ -66,7 +67,10 @@ func TestStateIsSmallInMemory(t *testing.T) {
 	for _, x := range changing(2000, 0, nil, func(i int, t *schema.Trace) {
 		t.TraceID = fmt.Sprintf("0f8fad5b-d9cb-469f-a165-%012d", i)
 		t.Context.SessionID, t.Context.SessionEnd = fmt.Sprintf("7c9e6679-7425-40de-944b-%012d", i%40), false
-		t.Action.Name = fmt.Sprint("action-", i%60)
+		t.Action.Name = fmt.Sprint("action-", 12+i%600)
+		if i%10 < 8 { // twelve actions that the baseline has often
+			t.Action.Name, t.Action.Type = fmt.Sprint("action-", i%12), active[i%2]
+		}
 		t.Escalation.Required = i%2 == 0
 		t.Decision.ValuesApplied = []string{"honesty", "speed", "principal_benefit", fmt.Sprint("value-", i%90)}
 		if i > 500 {
@@ -83,6 +87,12 @@ func TestStateIsSmallInMemory(t *testing.T) {
 	t.Logf("the worst agent takes %d bytes, stored %d", greatest, stored(t, &worst))
 	if greatest > worstResident {
 		t.Errorf("the worst agent takes %d bytes, want at most %d", greatest, worstResident)
+	}
+	if n := stored(t, &worst); n > mostResident { // between two traces it is kept as it is stored
+		t.Errorf("the worst agent is stored in %d bytes, want at most %d", n, mostResident)
+	}
+	if n := len(worst.expected.applied); n != maxApplied {
+		t.Errorf("the worst agent has %d actions whose values are expected, want %d", n, maxApplied)
 	}
 	for _, r := range recordings(t) {
 		var s State
