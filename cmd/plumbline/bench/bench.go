@@ -235,12 +235,15 @@ func (s *site) finish(m *measured) (err error) {
 	return err
 }
 
-// acknowledged is done when a consumer has acknowledged every trace.
+// acknowledged is done when a consumer has acknowledged every trace that is in the stream when it
+// is first asked. The stream is asked once: its answer costs the broker more than a position.
 func (s *site) acknowledged(consumer string) func(context.Context) (bool, error) {
-	return func(ctx context.Context) (bool, error) {
-		last, err := s.lastTrace(ctx)
-		if err != nil {
-			return false, err
+	var last uint64
+	return func(ctx context.Context) (done bool, err error) {
+		if last == 0 {
+			if last, err = s.lastTrace(ctx); err != nil {
+				return false, err
+			}
 		}
 		reached, err := s.reached(ctx, consumer)
 		return reached >= last, err
