@@ -130,7 +130,7 @@ func (l *learning) session(id string) int {
 	if len(l.sessions) == maxSessions {
 		return maxSessions - 1
 	}
-	l.sessions = append(l.sessions, session{id: id})
+	l.sessions = append(l.sessions, session{id: strings.Clone(id)}) // the sample's other texts can be freed
 	return len(l.sessions) - 1
 }
 

@@ -144,17 +144,28 @@ func (x *Sample) Denies() bool { return x.Action == string(schema.ActionDeny) }
 
 // SampleOf reduces t to what drift needs. It does not set Order.
 func SampleOf(t *schema.Trace, card CardFacts) Sample {
+	session := schema.SessionID(t)
+	reasoning := t.Decision.Reasoning
+	if end := similarity.SketchTextBytes; len(reasoning) > end {
+		for !utf8.RuneStart(reasoning[end]) {
+			end--
+		}
+		reasoning = reasoning[:end]
+	}
+	var texts copies
+	texts.b.Grow(len(t.AgentID) + len(session) + len(t.Action.Type) + len(t.Action.Name) + len(reasoning))
 	s := Sample{
-		TraceID:         strings.Clone(t.TraceID),
+		TraceID:         strings.Clone(t.TraceID), // alone: a state keeps it for long
 		Digest:          t.Digest,
-		AgentID:         strings.Clone(t.AgentID),
+		AgentID:         texts.copy(t.AgentID),
 		CardID:          card.CardID,
 		EventTime:       t.Timestamp,
-		Session:         strings.Clone(schema.SessionID(t)),
+		Session:         texts.copy(session),
 		SessionEnd:      t.Context.SessionEnd,
 		Features:        bounded(similarity.TraceFeatures(t, nil)),
-		Action:          strings.Clone(string(t.Action.Type)),
-		Name:            strings.Clone(t.Action.Name),
+		Action:          texts.copy(string(t.Action.Type)),
+		Name:            texts.copy(t.Action.Name),
+		Reasoning:       texts.copy(reasoning),
 		HasCard:         card.declared != nil,
 		Inside:          card.bounded.Allows(t.Action.Name),
 		Named:           card.named.Has(t.Action.Name),
@@ -174,19 +185,23 @@ func SampleOf(t *schema.Trace, card CardFacts) Sample {
 	}
 	for _, f := range s.Features {
 		if value, ok := strings.CutPrefix(f.Key, valuePrefix); ok && card.declared[value] {
+			if s.Declared == nil {
+				s.Declared = make([]string, 0, min(len(s.Features), s.Values))
+			}
 			s.Declared = append(s.Declared, f.Key)
 		}
 	}
 	s.Benefit, s.HasBenefit = benefit(&t.Decision)
-	reasoning := t.Decision.Reasoning
-	if end := similarity.SketchTextBytes; len(reasoning) > end {
-		for !utf8.RuneStart(reasoning[end]) {
-			end--
-		}
-		reasoning = reasoning[:end]
-	}
-	s.Reasoning = strings.Clone(reasoning)
 	return s
+}
+
+// copies are copies of texts in one allocation: as long as one of them is kept, all are.
+type copies struct{ b strings.Builder }
+
+func (c *copies) copy(text string) string {
+	start := c.b.Len()
+	c.b.WriteString(text)
+	return c.b.String()[start:]
 }
 
 // The features' keys that the measures read, or the prefixes of these.

@@ -2,6 +2,7 @@ package similarity
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/plumbline/plumbline/schema"
@@ -30,6 +31,9 @@ const (
 	keyConfidence  = "confidence"
 )
 
+// otherFeatures is the maximum number of features of a trace, values aside.
+const otherFeatures = 6
+
 // TraceFeatures appends the features of t to dst[:0] and returns the vector. All keys share one
 // string that does not alias the trace, so the caller may keep them.
 func TraceFeatures(t *schema.Trace, dst Vector) Vector {
@@ -39,7 +43,7 @@ func TraceFeatures(t *schema.Trace, dst Vector) Vector {
 	}
 	var keys keyring
 	keys.b.Grow(size)
-	dst = append(dst[:0],
+	dst = append(slices.Grow(dst[:0], otherFeatures+len(t.Decision.ValuesApplied)),
 		Feature{keys.join(kindAction, string(t.Action.Type)), 1},
 		Feature{keys.join(kindCategory, string(t.Action.Category)), 1})
 	if t.Action.Name != "" {

@@ -120,7 +120,7 @@ func (b *bench) walk(behaviour []*schema.Trace, n int) {
 		trace.AgentID = fmt.Sprintf("did:web:agents.example:fleet:agent-%06d", n)
 		trace.TraceID = fmt.Sprintf("tr-%06d-%016d", n, i)
 		sequence := b.fold.position + 1
-		e := &entry{message: stream.Message{Sequence: sequence, Received: noon}, bytes: len(trace.Raw), order: noon.UnixNano() + int64(i)}
+		e := &entry{message: place{Sequence: sequence, Received: noon}, bytes: len(trace.Raw), order: noon.UnixNano() + int64(i)}
 		e.sample = aapdrift.SampleOf(&trace, aapdrift.CardFacts{CardID: fmt.Sprintf("ac-%06d-%08x", n, n)})
 		e.id, e.act = fingerprintOf(e.sample.TraceID), b.reducer.acts.Of(&trace)
 		b.fold.receive(e)
@@ -157,7 +157,7 @@ func BenchmarkColdFold(b *testing.B) {
 			trace := *behaviour[phase.traces]
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				e := &entry{message: stream.Message{Sequence: uint64(i + 1), Received: noon}, order: row.LastEvent.UnixNano() + int64(i)}
+				e := &entry{message: place{Sequence: uint64(i + 1), Received: noon}, order: row.LastEvent.UnixNano() + int64(i)}
 				trace.AgentID, trace.TraceID = rows[i%agents].AgentID, strconv.Itoa(i)
 				e.sample = aapdrift.SampleOf(&trace, aapdrift.CardFacts{CardID: row.CardID})
 				e.id, e.act = fingerprintOf(trace.TraceID), bench.reducer.acts.Of(&trace)

@@ -2,6 +2,7 @@ package drift
 
 import (
 	"container/list"
+	"strings"
 	"time"
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
@@ -131,7 +132,7 @@ func (f *fold) receive(e *entry) {
 	}
 	c := f.series[e.key()]
 	if c == nil { // no message before this one is of the series
-		c = &series{agent: e.sample.AgentID, card: e.sample.CardID, applied: e.message.Sequence - 1}
+		c = &series{agent: strings.Clone(e.sample.AgentID), card: e.sample.CardID, applied: e.message.Sequence - 1}
 		f.enroll(c)
 	}
 	f.wake(c)

@@ -46,7 +46,7 @@ func TestQueueEqualsANaiveOne(t *testing.T) {
 			e := &entry{
 				series:  rapid.SampledFrom(series).Draw(t, "series"),
 				order:   min(clock, int64(rapid.IntRange(60, int(clock)+5).Draw(t, "time"))),
-				message: stream.Message{Sequence: uint64(n + 1)},
+				message: place{Sequence: uint64(n + 1)},
 			}
 			q.add(e)
 			naive = append(naive, e)

@@ -20,10 +20,10 @@ import (
 // entry is one message of a partition, reduced to what the fold needs. It does not hold the raw
 // bytes.
 type entry struct {
-	message stream.Message // without its data: for its place in the stream and its ack
-	bytes   int            // size of the message
-	refused bool           // neither a valid trace nor a request: all fields below are empty
-	ending  *ending        // a request to end a session; nil for a trace
+	message place
+	bytes   int     // size of the message
+	refused bool    // neither a valid trace nor a request: all fields below are empty
+	ending  *ending // a request to end a session; nil for a trace
 
 	sample  aapdrift.Sample // of a request only the agent
 	session string
@@ -35,6 +35,12 @@ type entry struct {
 
 	since    mark // the partition's progress when the entry arrived
 	released bool
+}
+
+// place is where a message lies in the stream. Many entries wait, so they hold nothing else of it.
+type place struct {
+	Sequence uint64
+	Received time.Time
 }
 
 // before reports whether the entry is applied before another entry of the same series.
@@ -154,8 +160,7 @@ func newReducer(registry Registry) *reducer {
 // entry, not an error: the verifier stores it. An error is the registry's; the call is safe to
 // retry.
 func (r *reducer) reduce(ctx context.Context, m stream.Message) (*entry, error) {
-	e := &entry{message: m, bytes: len(m.Data)}
-	e.message.Slim()
+	e := &entry{message: place{m.Sequence, m.Received}, bytes: len(m.Data)}
 	if err := r.decoder.Admit(&r.trace, m.Agent, m.Data); err != nil {
 		if _, refused := errors.AsType[*schema.Refusal](err); !refused {
 			return nil, err
@@ -175,7 +180,7 @@ func (r *reducer) reduce(ctx context.Context, m stream.Message) (*entry, error) 
 		return nil, err
 	}
 	e.sample = aapdrift.SampleOf(&r.trace, facts)
-	e.session = strings.Clone(schema.SessionID(&r.trace))
+	e.session = e.sample.Session
 	e.act = r.acts.Of(&r.trace)
 	e.id = fingerprintOf(e.sample.TraceID)
 	e.future = r.trace.Timestamp.After(m.Received)
