@@ -18,6 +18,16 @@ type Compiled struct {
 	SignedBy   *schema.Key // the key that the card's signature verified with in Register; nil if unsigned or not checked
 	SelfSigned bool        // SignedBy is the card's own key and not one that was passed to Register
 
+	*Rules
+}
+
+// Rules are the blocks of values and autonomy of a card, prepared for judging. They are most of
+// the work and of the memory of a Compiled. Cards with the same Policy may share them. They are
+// immutable.
+type Rules struct {
+	values   schema.Values
+	autonomy schema.Autonomy
+
 	envelope   Envelope
 	declared   map[string]struct{}
 	triggers   []trigger
@@ -80,22 +90,30 @@ func Register(raw []byte, trusted ...schema.Key) (*Compiled, error) {
 // Compile prepares a card for judging. Register refuses a condition that does not parse;
 // Compile accepts it, and every verdict then has the warning unparsed_condition.
 func Compile(card *schema.Card) *Compiled {
-	c := &Compiled{
-		Card:       card,
+	r := &Rules{
+		values:     card.Values,
+		autonomy:   card.Autonomy,
 		envelope:   NewEnvelope(card),
 		declared:   make(map[string]struct{}, len(card.Values.Declared)),
 		limit:      newValueLimit(card.Autonomy.MaxAutonomousValue),
 		similarity: similarity.NewCard(card),
 	}
 	for _, value := range card.Values.Declared {
-		c.declared[value] = struct{}{}
+		r.declared[value] = struct{}{}
 	}
 	for _, t := range card.Autonomy.EscalationTriggers {
 		compiled := newTrigger(t)
-		compiled.claim = c.claims.add(t.Condition)
-		c.triggers = append(c.triggers, compiled)
+		compiled.claim = r.claims.add(t.Condition)
+		r.triggers = append(r.triggers, compiled)
 	}
-	return c
+	return r.For(card)
+}
+
+// For returns the compiled form of a card with the Policy of the card that the rules were
+// compiled from. The lists of card become those of that one, so that memory has them once.
+func (r *Rules) For(card *schema.Card) *Compiled {
+	card.Values, card.Autonomy = r.values, r.autonomy
+	return &Compiled{Card: card, Rules: r}
 }
 
 // Envelope says what a card permits for single actions, without a trace (AAP section 4.5). It

@@ -51,6 +51,7 @@ type Card struct {
 
 	Raw    []byte // the bytes registered
 	Digest Digest // SHA-256 of the JCS form (RFC 8785)
+	Policy Digest // SHA-256 of the blocks of values and autonomy as they are written: where it is the same, Values and Autonomy are
 }
 
 // Principal is the principal block (AAP section 4.3).

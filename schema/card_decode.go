@@ -30,6 +30,7 @@ func DecodeCard(raw []byte) (*Card, error) {
 		return nil, refuse(ReasonInvalidCard, "no canonical form (RFC 8785): %v", err)
 	}
 	d.card.Digest = DigestOf(canonical)
+	d.card.Policy = d.policy()
 	return d.card, nil
 }
 
@@ -39,6 +40,8 @@ type cardDecoder struct {
 	card     *Card
 	autonomy string // the name of the autonomy block in the card's shape
 	audit    string // the name of the audit block in the card's shape
+
+	valuesText, autonomyText []byte // the two blocks of which Policy is made
 }
 
 // decode reads the card (AAP section 4.2).
@@ -97,6 +100,14 @@ func (d *cardDecoder) shape(found []string) {
 	}
 }
 
+// policy returns the digest Policy of a card without faults.
+func (d *cardDecoder) policy() Digest {
+	text := make([]byte, 0, 2048) // of most cards
+	text = append(text, d.valuesText...)
+	text = append(text, 0) // in no JSON text
+	return DigestOf(append(text, d.autonomyText...))
+}
+
 // principal reads the principal block (AAP section 4.3).
 func (d *cardDecoder) principal() {
 	p := &d.card.Principal
@@ -110,7 +121,8 @@ func (d *cardDecoder) principal() {
 
 // values reads the values block (AAP section 4.4).
 func (d *cardDecoder) values() {
-	v := &d.card.Values
+	v, from := &d.card.Values, d.offset()
+	defer func() { d.valuesText = d.span(from) }()
 	d.object(members{
 		{"declared", into(&v.Declared, d.names)},
 		{"definitions", d.optional(d.definitions)},
@@ -138,7 +150,8 @@ func (d *cardDecoder) definitions() {
 // envelope reads the autonomy block (AAP section 4.5); name is its name in the card's shape.
 func (d *cardDecoder) envelope(name string, required ...string) {
 	d.autonomy = name
-	a := &d.card.Autonomy
+	a, from := &d.card.Autonomy, d.offset()
+	defer func() { d.autonomyText = d.span(from) }()
 	triggers := d.triggers
 	if name == "autonomy" {
 		triggers = d.optional(triggers)

@@ -45,7 +45,7 @@ func TestDecodeCardReadsEveryMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	raw, digest := c.Raw, c.Digest
-	c.Raw, c.Digest, c.Extensions = nil, Digest{}, nil
+	c.Raw, c.Digest, c.Policy, c.Extensions = nil, Digest{}, Digest{}, nil
 	got := fmt.Sprintf("%+v", *c)
 	const want = `{Shape:0.1.0 Version:0.1.0 CardID:ac-1 AgentID:did:web:a.example IssuedAt:2026-01-01 00:00:00 +0000 UTC ` +
 		`ExpiresAt:2026-12-31 21:59:59.5 +0000 UTC ` +
@@ -56,7 +56,7 @@ func TestDecodeCardReadsEveryMember(t *testing.T) {
 		`MaxAutonomousValue:{Present:true Amount:99.5 Digits:99.5 Currency:EUR} ForbiddenActions:[delete]} ` +
 		`Audit:{TraceFormat:ap-trace-v1 RetentionDays:90 StorageType:remote StorageLocation:s3 Queryable:true ` +
 		`QueryEndpoint:https://a.example/t TamperEvidence:merkle} Extensions:[] Keys:[] Signature:<nil> Raw:[] Digest:` +
-		`0000000000000000000000000000000000000000000000000000000000000000}`
+		`0000000000000000000000000000000000000000000000000000000000000000 Policy:0000000000000000000000000000000000000000000000000000000000000000}`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -140,6 +140,37 @@ func TestCardDigestIsThatOfTheCanonicalForm(t *testing.T) {
 	other, err := DecodeCard([]byte(strings.Replace(goodCard, "99.5", "99.6", 1)))
 	if err != nil || other.Digest == a.Digest {
 		t.Errorf("another card has the same digest (%v)", err)
+	}
+}
+
+// Cards have the same policy if their blocks of values and autonomy are the same, byte for byte.
+func TestPolicyIsThatOfValuesAndAutonomy(t *testing.T) {
+	policy := func(text string) Digest {
+		t.Helper()
+		card, err := DecodeCard([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return card.Policy
+	}
+	own := policy(goodCard)
+	for old, changed := range map[string]string{
+		`"ac-1"`: `"ac-2"`, `"did:web:a.example"`: `"b"`, `2026-01-01T00:00:00Z`: `2026-02-01T00:00:00Z`, `mailto:u@example.com`: `u`,
+	} {
+		if policy(strings.Replace(goodCard, old, changed, 1)) != own {
+			t.Errorf("with %s the policy is another one", changed)
+		}
+	}
+	for old, changed := range map[string]string{
+		`"honesty"`: `"fairness"`, `"waste"`: `"haste"`, `"search"`: `"find"`, `amount > 5`: `amount > 6`, `99.5`: `99.50`, `"delete"`: `"remove"`,
+	} {
+		other := strings.Replace(goodCard, old, changed, 1)
+		if other == goodCard || policy(other) == own {
+			t.Errorf("with %s the policy is the same", changed)
+		}
+	}
+	if policy(unifiedCard) == own {
+		t.Error("a card of the other shape has the same policy")
 	}
 }
 

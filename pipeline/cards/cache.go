@@ -2,41 +2,58 @@ package cards
 
 import (
 	"container/list"
+	"crypto/ed25519"
 	"reflect"
+	"slices"
 	"time"
 	"unsafe"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/aap"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // cache holds compiled cards up to a number of bytes. It evicts in order of arrival, but gives a
-// card that was used since its last turn another turn. So a lookup only sets a flag.
+// card that was used since its last turn another turn. So a lookup only sets a flag. Cards with the
+// same policy share their rules, which are most of a card's memory.
 type cache struct {
 	limit, bytes int64
-	queue        list.List // of *Card
+	queue        list.List                 // of *Card
+	rules        map[schema.Digest]*shared // of the cards in the queue, by policy
+}
+
+// shared are the rules of one policy.
+type shared struct {
+	*aap.Rules
+	bytes int64 // memory that they take
+	cards int   // in the cache
 }
 
 // room reports whether there is room for a card of moderate size.
 func (c *cache) room() bool { return c.bytes < c.limit }
 
-// put adds a card that is not in the cache. It ignores a card that is larger than the whole
-// cache.
+// put adds a card that is not in the cache, and that nobody else knows yet. It ignores a card that
+// is larger than the whole cache.
 func (c *cache) put(card *Card) {
-	if card.bytes > c.limit {
+	policy := card.Card.Policy
+	own := c.rules[policy]
+	if own == nil {
+		own = &shared{Rules: card.Rules, bytes: weighRules(card.Compiled)}
+	}
+	if card.bytes+own.bytes > c.limit {
 		return
 	}
+	if own.cards == 0 {
+		c.rules[policy] = own
+		c.bytes += own.bytes
+	}
+	if card.Rules != own.Rules { // another goroutine compiled them at the same time
+		card.Compiled = own.For(card.Card)
+	}
+	own.cards++
 	for c.bytes+card.bytes > c.limit {
-		oldest := c.queue.Front()
-		evicted := oldest.Value.(*Card)
-		if evicted.Entry.used.Swap(false) {
-			c.queue.MoveToBack(oldest)
-			continue
-		}
-		c.queue.Remove(oldest)
-		evicted.Entry.card.Store(nil)
-		c.bytes -= evicted.bytes
+		c.evict(c.queue.Front())
 	}
 	c.bytes += card.bytes
 	c.queue.PushBack(card)
@@ -44,17 +61,52 @@ func (c *cache) put(card *Card) {
 	card.Entry.card.Store(card)
 }
 
-// weigh returns the approximate memory of a compiled card in bytes. Cards of the same length
-// differ by a factor of thirty, because a short condition can compile to a large structure. So
-// weigh counts what the card refers to.
+// evict removes a card unless it was used since its last turn.
+func (c *cache) evict(place *list.Element) {
+	card := place.Value.(*Card)
+	if card.Entry.used.Swap(false) {
+		c.queue.MoveToBack(place)
+		return
+	}
+	c.queue.Remove(place)
+	card.Entry.card.Store(nil)
+	c.bytes -= card.bytes
+	own := c.rules[card.Card.Policy]
+	if own.cards--; own.cards == 0 {
+		delete(c.rules, card.Card.Policy)
+		c.bytes -= own.bytes
+	}
+}
+
+// weigh returns the approximate memory of a compiled card in bytes, without its rules.
 func weigh(compiled *aap.Compiled) int64 {
-	s := scale{raw: compiled.Card.Raw, seen: map[unsafe.Pointer]bool{}}
-	bytes := s.beyond(reflect.ValueOf(compiled)) + cardBytes
+	card := compiled.Card
+	bytes := cap(card.Raw) + cap(card.Extensions)*int(unsafe.Sizeof(schema.Member{})) + cap(card.Keys)*int(unsafe.Sizeof(schema.Key{})+ed25519.PublicKeySize)
+	if slices.Contains(card.Raw, '\\') { // then strings may be copies without the escapes
+		bytes += len(card.CardID) + len(card.AgentID) + len(card.Principal.Identifier) + len(card.Principal.EscalationContact) +
+			len(card.Audit.StorageLocation) + len(card.Audit.QueryEndpoint)
+		for i := range card.Extensions {
+			bytes += len(card.Extensions[i].Name)
+		}
+	}
+	return (cardBytes + int64(bytes)) * 9 / 8 // for rounding by the allocator
+}
+
+// cardBytes is the size of a Card, what each one refers to, and its place in the cache.
+const cardBytes = int64(unsafe.Sizeof(Card{})+unsafe.Sizeof(aap.Compiled{})+unsafe.Sizeof(schema.Card{})+unsafe.Sizeof(schema.Signature{})) + 64
+
+// weighRules returns the approximate memory of a card's rules in bytes. Those of cards of the same
+// length differ by a factor of thirty, because a short condition can compile to a large structure.
+// So weighRules counts what they refer to.
+func weighRules(compiled *aap.Compiled) int64 {
+	raw := compiled.Card.Raw
+	s := scale{raw: raw, seen: map[unsafe.Pointer]bool{}}
+	bytes := s.beyond(reflect.ValueOf(compiled.Rules)) + int64(cap(raw)) + sharedBytes
 	return bytes + bytes/8 // for rounding by the allocator
 }
 
-// cardBytes is the size of a Card and its place in the cache.
-const cardBytes = int64(unsafe.Sizeof(Card{})) + 64
+// sharedBytes is the size of a shared and its place in a map.
+const sharedBytes = int64(unsafe.Sizeof(shared{})+unsafe.Sizeof(schema.Digest{})) + placeBytes
 
 // scale counts each piece of memory once.
 type scale struct {

@@ -41,7 +41,7 @@ type Card struct {
 	*aap.Compiled
 	Entry *Entry
 
-	bytes int64 // memory that it takes
+	bytes int64 // memory that it takes, without its rules
 }
 
 // Registry looks up, registers and revokes cards. Any goroutine may use it.
@@ -91,7 +91,7 @@ func New(cards, revocations Bucket, cacheBytes int64) *Registry {
 		byID:        map[string]*Entry{},
 		agents:      map[string]*Entry{},
 		hosts:       map[string][]string{},
-		cache:       cache{limit: cacheBytes},
+		cache:       cache{limit: cacheBytes, rules: map[schema.Digest]*shared{}},
 		absent:      map[string]time.Time{},
 		revoked:     map[string]schema.Revocation{},
 	}
@@ -170,7 +170,18 @@ func (r *Registry) fetch(ctx context.Context, cardID string, displace bool) (*Ca
 	if err != nil {
 		return nil, err
 	}
-	return r.keep(aap.Compile(card), revision, displace)
+	return r.keep(r.compile(card), revision, displace)
+}
+
+// compile compiles a card, with the rules of a card in the cache if one has the same policy.
+func (r *Registry) compile(card *schema.Card) *aap.Compiled {
+	r.mu.RLock()
+	known := r.cache.rules[card.Policy]
+	r.mu.RUnlock()
+	if known != nil {
+		return known.For(card)
+	}
+	return aap.Compile(card)
 }
 
 // notFound returns ErrUnknown, unless memory shows that the card was registered and not removed
@@ -209,10 +220,7 @@ func decode(raw []byte, key string) (*schema.Card, error) {
 
 // keep adds a compiled card to memory. A card that is already there stays.
 func (r *Registry) keep(compiled *aap.Compiled, revision uint64, displace bool) (*Card, error) {
-	card := &Card{Compiled: compiled}
-	if displace || r.room() {
-		card.bytes = weigh(compiled)
-	}
+	card := &Card{Compiled: compiled, bytes: weigh(compiled)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	entry, err := r.note(compiled.Card, revision)
@@ -223,7 +231,7 @@ func (r *Registry) keep(compiled *aap.Compiled, revision uint64, displace bool) 
 		return known, nil
 	}
 	card.Entry = entry
-	if displace || card.bytes > 0 && r.cache.room() {
+	if displace || r.cache.room() {
 		r.cache.put(card)
 	}
 	return card, nil

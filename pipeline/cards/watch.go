@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/schema"
@@ -137,7 +136,7 @@ func (r *Registry) admit(change stream.Change) (cardID string, err error) {
 		return "", err
 	}
 	if r.room() {
-		kept, err := r.keep(aap.Compile(card), change.Revision, false)
+		kept, err := r.keep(r.compile(card), change.Revision, false)
 		if err != nil {
 			return "", err
 		}

@@ -60,11 +60,41 @@ func TestWeightIsWhatTheHeapHolds(t *testing.T) {
 		}
 		held, counted := heap()-before, int64(0)
 		for i := range compiled {
-			counted += weigh(compiled[i])
+			counted += weigh(compiled[i]) + weighRules(compiled[i]) - int64(len(raw[i])) // counted in both
 		}
-		near(t, what, counted, held, len(raw))
+		near(t, what+", each with its rules", counted, held, len(raw))
 		runtime.KeepAlive(compiled)
 	}
+}
+
+// The cards of a fleet have few policies.
+func TestCacheCountsSharedRulesOnce(t *testing.T) {
+	const n = 2000
+	fleets := fleet.New(fleet.Config{Seed: 1, Agents: n, Traces: n, Start: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}).Cards()
+	r := New(nil, nil, 1<<40)
+	before := heap()
+	for i := range fleets {
+		card, err := schema.DecodeCard(fleets[i].Raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.keep(r.compile(card), uint64(i), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	index, cached := r.Bytes()
+	near(t, "cache and index", index+cached, heap()-before, len(fleets))
+	if policies := len(r.cache.rules); policies == 0 || policies > len(fleets)/10 {
+		t.Errorf("%d cards have %d policies", len(fleets), policies)
+	}
+	r.cache.limit = 0
+	for r.cache.queue.Len() > 0 {
+		r.cache.evict(r.cache.queue.Front())
+	}
+	if r.cache.bytes != 0 || len(r.cache.rules) != 0 {
+		t.Errorf("an empty cache has %d bytes and %d policies", r.cache.bytes, len(r.cache.rules))
+	}
+	runtime.KeepAlive(fleets)
 }
 
 func TestIndexIsCounted(t *testing.T) {
@@ -116,6 +146,7 @@ func BenchmarkWeigh(b *testing.B) {
 	b.Run("weigh", func(b *testing.B) {
 		for b.Loop() {
 			weigh(compiled)
+			weighRules(compiled)
 		}
 	})
 }

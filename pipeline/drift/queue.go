@@ -145,14 +145,19 @@ type reducer struct {
 	decoder  schema.Decoder
 	trace    schema.Trace
 	acts     session.Acts
-	facts    map[string]aapdrift.CardFacts // facts of registered cards, which never change; at most maxFacts
+	facts    map[string]aapdrift.CardFacts        // facts of registered cards by id, which never change; at most maxFacts
+	policies map[schema.Digest]aapdrift.CardFacts // facts that the cards of a policy share; at most maxPolicies
 }
 
-// maxFacts is how many cards' facts the reducer of a partition keeps; others are looked up.
-const maxFacts = 4096
+// The reducer keeps the facts of so many cards, some 120 bytes for each, and of so many policies.
+// Other cards are looked up.
+const (
+	maxFacts    = 131_072
+	maxPolicies = 4096
+)
 
 func newReducer(registry Registry) *reducer {
-	return &reducer{registry: registry, facts: map[string]aapdrift.CardFacts{}}
+	return &reducer{registry: registry, facts: map[string]aapdrift.CardFacts{}, policies: map[schema.Digest]aapdrift.CardFacts{}}
 }
 
 // reduce returns the entry of m, without references to its bytes. What is neither a trace nor a
@@ -201,10 +206,16 @@ func (r *reducer) factsOf(ctx context.Context, cardID string) (aapdrift.CardFact
 	if err != nil {
 		return aapdrift.CardFacts{}, err
 	}
-	if len(r.facts) >= maxFacts {
+	if len(r.facts) >= maxFacts || len(r.policies) >= maxPolicies {
 		clear(r.facts)
+		clear(r.policies)
 	}
-	facts := aapdrift.FactsOf(card.Card)
+	facts, shared := r.policies[card.Card.Policy]
+	if !shared {
+		facts = aapdrift.FactsOf(card.Card)
+		r.policies[card.Card.Policy] = facts
+	}
+	facts.CardID = strings.Clone(cardID)
 	r.facts[facts.CardID] = facts
 	return facts, nil
 }

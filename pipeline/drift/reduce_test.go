@@ -14,31 +14,44 @@ import (
 // anyCard is a registry with a card for every id.
 type anyCard struct {
 	noCards
-	lookUps int
+	card     *schema.Card
+	distinct bool // each card has a policy of its own
+	lookUps  int
 }
 
 func (r *anyCard) Lookup(_ context.Context, cardID string) (*cards.Card, error) {
 	r.lookUps++
-	card, err := schema.DecodeCard(pipelinetest.Card(cardID, "a"))
-	return &cards.Card{Compiled: &aap.Compiled{Card: card}}, err
+	card := *r.card
+	card.CardID = cardID
+	if r.distinct {
+		card.Policy = schema.DigestOf([]byte(cardID))
+	}
+	return &cards.Card{Compiled: &aap.Compiled{Card: &card}}, nil
 }
 
-// The number of remembered cards is bounded, and a card that was dropped is looked up again.
+// The numbers of remembered cards and policies are bounded, and a card that was dropped is looked up
+// again.
 func TestFactsAreBounded(t *testing.T) {
-	registry := &anyCard{}
-	r := newReducer(registry)
-	for range 2 {
-		for i := range maxFacts + 10 {
-			id := fmt.Sprint("ac-", i)
-			if facts, err := r.factsOf(t.Context(), id); err != nil || facts.CardID != id {
-				t.Fatalf("%s: %+v, error %v", id, facts, err)
-			}
-			if len(r.facts) > maxFacts {
-				t.Fatalf("%d cards are remembered, at most %d", len(r.facts), maxFacts)
+	card, err := schema.DecodeCard(pipelinetest.Card("ac", "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, distinct := range []bool{false, true} {
+		registry := &anyCard{card: card, distinct: distinct}
+		r := newReducer(registry)
+		for range 2 {
+			for i := range maxFacts + 10 {
+				id := fmt.Sprint("ac-", i)
+				if facts, err := r.factsOf(t.Context(), id); err != nil || facts.CardID != id {
+					t.Fatalf("%s: %+v, error %v", id, facts, err)
+				}
+				if len(r.facts) > maxFacts || len(r.policies) > maxPolicies {
+					t.Fatalf("%d cards and %d policies are remembered, at most %d and %d", len(r.facts), len(r.policies), maxFacts, maxPolicies)
+				}
 			}
 		}
-	}
-	if registry.lookUps <= maxFacts+10 {
-		t.Errorf("%d look-ups: nothing was forgotten", registry.lookUps)
+		if registry.lookUps <= maxFacts+10 {
+			t.Errorf("%d look-ups: nothing was forgotten", registry.lookUps)
+		}
 	}
 }
