@@ -76,7 +76,11 @@ func TestComparedStateOfVersion4(t *testing.T) {
 	}
 	want := *s.expected
 	want.applied = nil
-	if !reflect.DeepEqual(read.expected, &want) || !reflect.DeepEqual(read.detector.tests, s.detector.tests) {
+	tests := slices.Clone(s.detector.tests)
+	for i := range tests { // version 6 has these
+		tests[i].asked, tests[i].all = 0, 0
+	}
+	if !reflect.DeepEqual(read.expected, &want) || !reflect.DeepEqual(read.detector.tests, tests) {
 		t.Errorf("read as\n%+v, want\n%+v", read.expected, want)
 	}
 	for _, state := range []*State{read, s} {
@@ -85,7 +89,7 @@ func TestComparedStateOfVersion4(t *testing.T) {
 			t.Fatal(err)
 		}
 		again, err := UnmarshalState(data)
-		if err != nil || data[0] != version5 || !reflect.DeepEqual(again.expected, state.expected) {
+		if err != nil || data[0] != version6 || !reflect.DeepEqual(again.expected, state.expected) {
 			t.Errorf("version %d is read as\n%+v, want\n%+v; %v", data[0], again.expected, state.expected, err)
 		}
 	}

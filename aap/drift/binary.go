@@ -7,12 +7,13 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// version5 begins the encoding of a state under modes sessions and pinned, and version3 and version4 began it
-// before. They are binary. A state of the published rule is JSON, which begins with another byte.
+// version6 begins the encoding of a state under modes sessions and pinned, and the others began it before.
+// They are binary. A state of the published rule is JSON, which begins with another byte.
 const (
 	version3 = 3
 	version4 = 4 // a learning state is smaller
 	version5 = 5 // the baseline has the values that its actions apply
+	version6 = 6 // the traces that show a change best, instead of the newest
 )
 
 // Marshal returns s encoded: Append(nil).
@@ -25,7 +26,7 @@ func (s *State) Append(data []byte) ([]byte, error) {
 		letter, err := s.marshalLetter()
 		return append(data, letter...), err
 	}
-	c := &codec{data: append(data, version5), version: version5}
+	c := &codec{data: append(data, version6), version: version6}
 	s.code(c)
 	if c.err != nil {
 		return nil, fmt.Errorf("encode drift state: %w", c.err)
@@ -37,7 +38,7 @@ func (s *State) Append(data []byte) ([]byte, error) {
 func UnmarshalState(data []byte) (*State, error) {
 	var s *State
 	var err error
-	if len(data) > 0 && data[0] >= version3 && data[0] <= version5 {
+	if len(data) > 0 && data[0] >= version3 && data[0] <= version6 {
 		s, err = unmarshalBinary(data[1:], data[0])
 	} else {
 		s, err = unmarshalLetter(data)
@@ -79,6 +80,9 @@ func (s *State) check(c *codec) {
 	if s.learning != nil {
 		s.learning.check(c)
 	}
+	if s.detector.used(s.open)>>len(s.detector.traces) != 0 {
+		c.fail("an example without a trace")
+	}
 	if s.open == nil {
 		return
 	}
@@ -117,19 +121,19 @@ func (s *State) code(c *codec) {
 	optional(c, &s.expected, codeCurrent)
 	list(c, &s.detector.tests, int(tests), codeRunning)
 	list(c, &s.detector.sessions, openSessions, codeSeen)
-	list(c, &s.detector.telling, tellings, func(c *codec, t *telling) {
-		c.string(&t.traceID)
-		whole(c, &t.shows)
-	})
+	if c.version < version6 {
+		s.codeTellings(c)
+	} else {
+		codeExamples(c, &s.detector, s.open)
+	}
 	optional(c, &s.open, codeCondition)
 	optional(c, &s.lapsed, codeJSON[schema.DriftAlert])
 	whole(c, &s.Streak)
 	c.flag(&s.raised)
 	list(c, &s.within, maxStreakSessions, (*codec).fixed64)
-	list(c, &s.low, best, func(c *codec, l *lowTrace) {
-		c.string(&l.id)
-		c.float64(&l.score)
-	})
+	if c.version < version6 {
+		s.codeLow(c)
+	}
 }
 
 func codeParams(c *codec, p *Params) {
@@ -176,6 +180,10 @@ func codeStretch(c *codec, s *stretch) {
 	c.float32(&s.expected)
 	whole(c, &s.events)
 	whole(c, &s.of)
+	if c.version >= version6 {
+		whole(c, &s.asked)
+		whole(c, &s.all)
+	}
 }
 
 func codeSeen(c *codec, s *sessionSeen) {
@@ -194,12 +202,18 @@ func codeCondition(c *codec, k *condition) {
 	whole(c, &k.count)
 	whole(c, &k.next)
 	c.string(&k.last)
-	list(c, &k.best, best, (*codec).string)
+	if c.version < version6 {
+		var best3 []string
+		list(c, &best3, best, (*codec).string)
+	}
 	list(c, &k.joined, int(streak)+1, func(c *codec, j *joined) {
 		whole(c, &j.test)
 		whole(c, &j.quiet)
 		c.float32(&j.back)
 		codeStretch(c, &j.height)
+		if c.version >= version6 {
+			j.examples.code(c)
+		}
 	})
 }
 

@@ -146,6 +146,27 @@ func (c *codec) id(v *string) {
 	}
 }
 
+// traceID codes an id of any length. A UUID takes 17 bytes.
+func (c *codec) traceID(v *string) {
+	uuid, isUUID := uuidOf(*v)
+	n := len(*v) + 1
+	if isUUID {
+		n = 0
+	}
+	if whole(c, &n); n > 0 {
+		n--
+		if !c.reading {
+			c.data = append(c.data, *v...)
+		} else {
+			*v = string(c.next(n))
+		}
+		return
+	}
+	if c.bytes(uuid[:]); c.reading {
+		*v = uuid.text()
+	}
+}
+
 // uuidMark stands for the length of a UUID in lower case.
 const uuidMark = 65
 

@@ -20,7 +20,6 @@ type condition struct {
 	count    int    // traces that show it
 	next     int    // the count at which it is told again
 	last     string // the newest trace that shows it
-	best     []string
 	joined   []joined
 }
 
@@ -30,6 +29,8 @@ type joined struct {
 	quiet  uint8   // traces of the series since an observation that leaves the change open
 	back   float32 // evidence that the rate is again as the baseline leads to expect
 	height stretch // where the evidence for the change was greatest; zero for the streak
+
+	examples examples // of all traces of the condition
 }
 
 // closing is the evidence for the baseline at which a test counts as recovered, for each trace that
@@ -50,6 +51,19 @@ func (j *joined) asBefore(count int) bool { return float64(j.back) >= closing*fl
 // has reports whether a test is in the condition.
 func (c *condition) has(t test) bool {
 	return slices.ContainsFunc(c.joined, func(j joined) bool { return j.test == t })
+}
+
+// examples returns the examples of a test in the condition; nil where it is not in it, or there is none.
+func (c *condition) examples(t test) *examples {
+	if c == nil {
+		return nil
+	}
+	for i := range c.joined {
+		if c.joined[i].test == t {
+			return &c.joined[i].examples
+		}
+	}
+	return nil
 }
 
 // recede adds an observation to the evidence that a test is as before: the inverse ratio of its change.
@@ -140,7 +154,6 @@ func (s *State) condition(x *Sample, crossed, near testSet, p Params) *condition
 	}
 	c.count = max(1, c.count)
 	c.tellNext()
-	c.show(x, &s.detector)
 	c.id = s.conditionID(x, c.first, p)
 	return c
 }
@@ -153,9 +166,9 @@ func (c *condition) join(crossed testSet, d *detector) bool {
 		switch {
 		case !crossed.has(t) || c.has(t):
 		case t == streak:
-			c.joined = append(c.joined, joined{test: t})
+			c.joined = append(c.joined, joined{test: t, examples: d.examples[t]})
 		default:
-			c.joined = append(c.joined, joined{test: t, height: d.tests[t].stretch})
+			c.joined = append(c.joined, joined{test: t, height: d.tests[t].stretch, examples: d.examples[t]})
 		}
 	}
 	return len(c.joined) > before
@@ -168,11 +181,12 @@ func (c *condition) tellNext() {
 	}
 }
 
-// show chooses the traces that the alert names: the newest that show what it speaks of.
-func (c *condition) show(x *Sample, d *detector) {
-	if c.best = d.best(c.told().test); len(c.best) == 0 { // what it speaks of is the absence of a rare event
-		c.best = []string{x.TraceID}
+// best returns the traces that the alert names: those that show best what it speaks of.
+func (c *condition) best(d *detector) []string {
+	if ids := d.ids(c.told().examples); len(ids) > 0 {
+		return ids
 	}
+	return []string{c.last} // an older version kept no other, or there was no place
 }
 
 // conditionID is the SHA-256 of everything that identifies a condition, so a replay gives the same
@@ -206,7 +220,7 @@ func (s *State) event(x *Sample, state schema.AlertState, score float64, p Param
 			SpecificIndicators: s.indicators(c),
 		},
 		Recommendation: recommendation,
-		TraceIDs:       slices.Clone(c.best),
+		TraceIDs:       c.best(&s.detector),
 		EngineVersion:  EngineVersion,
 		Mode:           string(p.Mode),
 		BaselineID:     s.expected.ID,

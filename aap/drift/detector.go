@@ -9,7 +9,8 @@ import (
 type detector struct {
 	tests    []running     // of the fixed tests, then of the baseline's declared values
 	sessions []sessionSeen // at most openSessions, the one with the newest trace last
-	telling  []telling     // at most tellings
+	examples [streak + 1]examples
+	traces   []string // that are examples, at most places; the other ones are not needed any more
 }
 
 // openSessions is how many sessions of a series are followed side by side. Of more, the one that is
@@ -27,24 +28,14 @@ type testSet uint32
 
 func (s testSet) has(t test) bool { return s>>t&1 == 1 }
 
-// telling is a trace that shows the change of some tests.
-type telling struct {
-	traceID string
-	shows   testSet
-}
-
-// tellings is how many such traces are kept, and best how many of them an alert names.
-const (
-	tellings = 6
-	best     = 3
-)
-
 // step adds what a trace shows. It returns the tests that reached their limit, and those that reached a
-// tenth of it: they join a condition, whose opening has paid for the false alarm. low says whether
-// the similarity is low, and lowRate how often it is in the baseline. c is the open condition, or nil.
-func (d *detector) step(x *Sample, observed []observation, low bool, lowRate float64, p Params, c *condition) (crossed, near testSet) {
-	session := d.session(hashOf(x.Session))
+// tenth of it: they join a condition, whose opening has paid for the false alarm. score is
+// the similarity to the baseline, and lowRate how often it is low there. c is the open condition, or nil.
+func (d *detector) step(x *Sample, observed []observation, score, lowRate float64, p Params, c *condition) (crossed, near testSet) {
+	session, low := d.session(hashOf(x.Session)), score < p.SimilarityThreshold
+	trace := shower{x.TraceID, -1}
 	var shown testSet
+	d.count(x)
 	for _, o := range observed {
 		seen := &session.seen[o.measure]
 		rise, fall := o.measure.tests()
@@ -59,10 +50,19 @@ func (d *detector) step(x *Sample, observed []observation, low bool, lowRate flo
 			if bound == 0 {
 				continue
 			}
-			read := reading{event: o.event, rises: t == rise, p: bound.value(), mean: o.bounds.mean.value(), kappa: o.measure.kappa(), seen: *seen}
+			read := reading{event: o.event, rises: t == rise, p: bound.value(), mean: o.bounds.mean.value(), kappa: o.measure.kappa(), seen: *seen, beyond: o.beyond}
 			r := &d.tests[t]
+			if r.begins() {
+				d.examples[t] = examples{}
+			}
 			r.step(read)
+			if (t == test(unescalated) || t == escalationsFall) && r.all == 0 { // a new stretch begins with this trace
+				r.count(x)
+			}
 			c.recede(t, read, r.stretch)
+			if rank := read.rank(); rank > 0 {
+				d.show(&trace, t, rank, c)
+			}
 			if read.shows() {
 				shown |= 1 << t
 			}
@@ -80,13 +80,21 @@ func (d *detector) step(x *Sample, observed []observation, low bool, lowRate flo
 	session.seen[measures].add(low)
 	if low {
 		shown |= 1 << streak
+		d.show(&trace, streak, ranked(score), c)
+	} else {
+		d.examples[streak] = examples{}
 	}
-	d.tell(x.TraceID, shown)
 	c.note(x.TraceID, shown)
 	if x.SessionEnd {
 		d.sessions = d.sessions[:len(d.sessions)-1]
 	}
 	return crossed, near
+}
+
+// count counts a trace among all that came since a change began, for the tests whose category depends on it.
+func (d *detector) count(x *Sample) {
+	d.tests[unescalated].count(x)
+	d.tests[escalationsFall].count(x)
 }
 
 // departing returns those of the tests whose stretch shows their change.
@@ -120,60 +128,12 @@ func (d *detector) session(hash uint64) *sessionSeen {
 	return &d.sessions[len(d.sessions)-1]
 }
 
-// tell keeps a trace that shows something. Where there are more than are kept, the oldest goes whose
-// tests are each shown by enough newer ones, or the oldest of all.
-func (d *detector) tell(traceID string, shown testSet) {
-	if shown == 0 {
-		return
-	}
-	if len(d.telling) == tellings {
-		i := d.dispensable()
-		d.telling = slices.Delete(d.telling, i, i+1)
-	}
-	d.telling = append(d.telling, telling{traceID, shown})
-}
-
-func (d *detector) dispensable() int {
-	for i := range d.telling {
-		needed := d.telling[i].shows
-		for set := needed; set != 0; set &= set - 1 {
-			if t := test(bits.TrailingZeros32(uint32(set))); d.newer(i, t) >= best {
-				needed &^= 1 << t
-			}
-		}
-		if needed == 0 {
-			return i
-		}
-	}
-	return 0
-}
-
-func (d *detector) newer(than int, t test) (n int) {
-	for _, other := range d.telling[than+1:] {
-		if other.shows.has(t) {
-			n++
-		}
-	}
-	return n
-}
-
-// best returns the newest traces that show the change of t, in their order.
-func (d *detector) best(t test) (ids []string) {
-	for _, each := range slices.Backward(d.telling) {
-		if each.shows.has(t) && len(ids) < best {
-			ids = append(ids, each.traceID)
-		}
-	}
-	slices.Reverse(ids)
-	return ids
-}
-
 // reset forgets everything, as after a baseline.
 func (d *detector) reset(tests int) {
 	if len(d.tests) != tests {
 		d.tests = make([]running, tests)
 	}
 	clear(d.tests)
-	clear(d.telling)
-	d.sessions, d.telling = d.sessions[:0], d.telling[:0]
+	clear(d.traces)
+	d.sessions, d.traces, d.examples = d.sessions[:0], d.traces[:0], [streak + 1]examples{}
 }

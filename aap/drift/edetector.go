@@ -26,6 +26,19 @@ type stretch struct {
 	expected float32 // events that the baseline leads to expect
 	events   uint16
 	of       uint16 // observations
+
+	asked, all uint16 // escalated decisions, among all decisions; only of the tests that may say autonomy_expansion
+}
+
+// count counts a decision of any kind.
+func (s *stretch) count(x *Sample) {
+	if s.all == math.MaxUint16 {
+		s.asked, s.all = s.asked/2, s.all/2
+	}
+	s.all++
+	if x.Escalated {
+		s.asked++
+	}
 }
 
 // reading is an observation as one test sees it.
@@ -35,6 +48,7 @@ type reading struct {
 	mean         float64 // the rate that it leads to expect
 	kappa        float64 // concentration of the sessions' own rates
 	seen         seen    // what the session has shown before
+	beyond       figure  // as in observation
 }
 
 // seen is what a session has shown of a measure so far.
@@ -93,9 +107,12 @@ func (r *running) step(o reading) {
 	r.expected = float32(float64(r.expected) + o.mean)
 }
 
-// extend begins a new stretch where nothing speaks for a change so far.
+// begins reports whether the next observation begins a new stretch: nothing speaks for a change so far.
+func (r *running) begins() bool { return r.cusum <= 1 }
+
+// extend adds to the stretch, or begins a new one.
 func (r *running) extend(l float64) {
-	if r.cusum <= 1 {
+	if r.begins() {
 		r.stretch, r.shown = stretch{cusum: 1}, 0
 	}
 	r.cusum = float32(min(mostEvidence, float64(l*float64(r.cusum))))
@@ -115,6 +132,17 @@ const tellingRate = .2
 // shows reports whether an observation is one that shows the change: an event whose rate rises, or
 // the absence of one that was usual.
 func (o *reading) shows() bool { return o.event == o.rises && (o.rises || o.p >= tellingRate) }
+
+// rank returns how well the observation shows the change, for examples; 0 where it does not.
+func (o *reading) rank() uint16 {
+	switch {
+	case o.event != o.rises:
+		return 0
+	case o.rises && o.beyond > 0:
+		return uint16(o.beyond)
+	}
+	return uint16(figureOf(o.likelihood(changed(o.p, oddsRatios[0], o.rises))))
+}
 
 // telling reports whether the observation says something about the rate: an event, or its absence where it
 // is not rare, at the baseline's rate or at rate q of the change.

@@ -12,7 +12,7 @@ func TestEvidenceByHand(t *testing.T) {
 	var r running
 	var s seen
 	step := func(event bool) {
-		r.step(reading{event, true, .05, .04, kappa, s})
+		r.step(reading{event, true, .05, .04, kappa, s, 0})
 		s.add(event)
 	}
 	step(true)
@@ -37,9 +37,9 @@ func TestEvidenceByHand(t *testing.T) {
 func TestStretchAndFall(t *testing.T) {
 	var r running
 	for range 5 {
-		r.step(reading{false, true, .05, .05, kappa, seen{}})
+		r.step(reading{false, true, .05, .05, kappa, seen{}, 0})
 	}
-	if r.step(reading{true, true, .05, .05, kappa, seen{}}); r.events != 1 || r.of != 1 {
+	if r.step(reading{true, true, .05, .05, kappa, seen{}, 0}); r.events != 1 || r.of != 1 {
 		t.Errorf("after five without the event the stretch has %d of %d, want 1 of 1", r.events, r.of)
 	}
 	near(t, "a rate of 0.5 with an eighth of its odds", changed(.5, 8, false), 1./9, 1e-9)
@@ -57,7 +57,7 @@ func TestEvidenceIsBounded(t *testing.T) {
 	var r running
 	var s seen
 	for range 70_000 {
-		r.step(reading{true, true, .01, .01, kappa, s})
+		r.step(reading{true, true, .01, .01, kappa, s, 0})
 		s.add(true)
 	}
 	if sum := r.sum(); math.IsInf(sum, 0) || math.IsNaN(sum) || sum < 1e20 {

@@ -45,8 +45,12 @@ func (s *State) Explain() Explanation {
 	e.Baseline = &Baseline{ID: s.expected.ID, Mode: s.expected.Mode, Content: Content{Tally: Tally{
 		Traces: s.expected.Traces, Escalated: int(s.expected.shares[escalations].events),
 	}, Reasoning: Reasoning{Texts: int(s.expected.shares[wording].of)}}}
-	for _, low := range s.low {
-		e.Low = append(e.Low, Low{TraceRef: TraceRef{TraceID: low.id}, Similarity: low.score})
+	lowest := &s.detector.examples[streak]
+	if lasting := s.open.examples(streak); lasting != nil {
+		lowest = lasting
+	}
+	for i, id := range s.detector.ids(*lowest) {
+		e.Low = append(e.Low, Low{TraceRef: TraceRef{TraceID: id}, Similarity: lowest[i].similarity()})
 	}
 	for t := range s.detector.tests {
 		e.Evidence = append(e.Evidence, s.evidence(test(t)))

@@ -139,6 +139,7 @@ type observation struct {
 	measure measure
 	event   bool
 	bounds  bounds // what the baseline leads to expect of this decision
+	beyond  figure // how far the figure that makes the event is beyond the baseline's tenth; 0 of other events
 }
 
 // observe appends what x shows, in the order of the measures. A decision shows nothing of a measure
@@ -175,7 +176,11 @@ func (e *expectations) observe(x *Sample, into []observation) []observation {
 			b = e.rates[m][kind]
 		}
 		if b.known() {
-			into = append(into, observation{m, event, b})
+			o := observation{measure: m, event: event, bounds: b}
+			if event {
+				o.beyond = d.beyond(m, &e.cuts[kind])
+			}
+			into = append(into, o)
 		}
 	}
 	return into

@@ -2,6 +2,7 @@ package drift
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/plumbline/plumbline/schema"
@@ -41,7 +42,7 @@ func (s *State) name(t test) string {
 // order in which the tests crossed. A new tool is an expansion of autonomy only where actions outside
 // bounded_actions are not escalated. Denials, errors, costs, more escalations and the similarity
 // alone are none. Text is a category only where nothing but text changed, and a condition in which
-// escalations rise is not an expansion of autonomy.
+// escalations rise, however little, is not an expansion of autonomy.
 func (s *State) direction(c *condition) schema.Direction {
 	textOnly := true
 	for _, j := range c.joined {
@@ -51,13 +52,22 @@ func (s *State) direction(c *condition) schema.Direction {
 		switch says := s.says(j.test); {
 		case says == schema.UnknownDirection,
 			says == schema.CommunicationDrift && !textOnly,
-			says == schema.AutonomyExpansion && c.has(test(escalations)),
+			says == schema.AutonomyExpansion && s.escalatesMore(c),
 			j.test == test(newTools) && !c.has(test(unescalated)):
 		default:
 			return says
 		}
 	}
 	return schema.UnknownDirection
+}
+
+// escalatesMore reports whether escalations rise in a condition: they are one of its tests, or a greater share
+// of all decisions since a change of autonomy began is escalated than of the baseline's.
+func (s *State) escalatesMore(c *condition) bool {
+	base := s.expected.shares[escalations]
+	return c.has(test(escalations)) || slices.ContainsFunc(c.joined, func(j joined) bool {
+		return share{j.height.asked, j.height.all}.value() > base.value()
+	})
 }
 
 // says returns the category of a test. A lower confidence stands for principal_benefit only
@@ -125,32 +135,34 @@ func (s *State) summary(c *condition, state schema.AlertState) string {
 	case state == schema.AlertClosed:
 		return fmt.Sprintf("%s: again as the baseline leads to expect, after %d traces that showed %s.", what, c.count, shown)
 	case j.test == streak:
-		return fmt.Sprintf("Similarity to the baseline fell from %.2f, the mean of the baseline's own traces, to %s.", s.expected.usual, s.scores())
+		return fmt.Sprintf("Similarity to the baseline fell from %.2f, the mean of the baseline's own traces, to %s.", s.expected.usual, s.lowest(&j.examples))
 	}
 	return s.change(j).sentence()
 }
 
-// scores lists the similarities of the streak's newest traces.
-func (s *State) scores() string {
-	if len(s.low) == 0 {
+// lowestOf returns the lowest similarity of the condition; the threshold where it is not known.
+func (s *State) lowestOf(of *examples) float64 {
+	if of[0].rank == 0 {
+		return s.Params.SimilarityThreshold
+	}
+	return of[0].similarity()
+}
+
+// lowest lists the lowest similarities of the condition, those of the traces that its alert names.
+func (s *State) lowest(of *examples) string {
+	if of[0].rank == 0 {
 		return fmt.Sprintf("less than %g", s.Params.SimilarityThreshold)
 	}
 	var texts []string
-	for _, low := range s.low {
-		texts = append(texts, fmt.Sprintf("%.2f", low.score))
+	for _, each := range of {
+		if each.rank > 0 {
+			texts = append(texts, fmt.Sprintf("%.2f", each.similarity()))
+		}
 	}
 	if len(texts) == 1 {
 		return texts[0]
 	}
-	return strings.Join(texts[:len(texts)-1], ", ") + " and " + texts[len(texts)-1]
-}
-
-// newestLow returns the similarity of the newest low trace; the threshold after the streak's end.
-func (s *State) newestLow() float64 {
-	if len(s.low) == 0 {
-		return s.Params.SimilarityThreshold
-	}
-	return s.low[len(s.low)-1].score
+	return "as low as " + strings.Join(texts[:len(texts)-1], ", ") + " and " + texts[len(texts)-1]
 }
 
 // indicators returns an indicator for each test in the condition, never nil.
@@ -160,8 +172,8 @@ func (s *State) indicators(c *condition) []schema.Indicator {
 		j := &c.joined[i]
 		if j.test == streak {
 			list = append(list, schema.Indicator{
-				Indicator: SimilarityTrend, Baseline: round2(float64(s.expected.usual)), Current: round2(s.newestLow()),
-				Description: "Similarity to the baseline fell from " + fmt.Sprintf("%.2f", s.expected.usual) + " to " + s.scores(),
+				Indicator: SimilarityTrend, Baseline: round2(float64(s.expected.usual)), Current: round2(s.lowestOf(&j.examples)),
+				Description: "Similarity to the baseline fell from " + fmt.Sprintf("%.2f", s.expected.usual) + " to " + s.lowest(&j.examples),
 			})
 			continue
 		}

@@ -144,6 +144,32 @@ func (d *decision) observe(m measure, cuts *[figures]cut) (event, known bool) {
 	return d.values>>(m-fixedMeasures)&1 == 1, f.has(hasCard)
 }
 
+// beyond returns how far the figure of a measure is beyond the cut that it is compared with, in figures
+// between the two; 0 for a measure without a figure.
+func (d *decision) beyond(m measure, cuts *[figures]cut) figure {
+	below := func(i int) figure { return cuts[i].low - d.figures[i] }
+	above := func(i int) figure { return d.figures[i] - cuts[i].high }
+	switch m {
+	case costDown:
+		return below(costFigure)
+	case costUp:
+		return above(costFigure)
+	case shorter:
+		return below(lengthFigure)
+	case longer:
+		return above(lengthFigure)
+	case confidenceDown:
+		return below(confidenceFigure)
+	case confidenceUp:
+		return above(confidenceFigure)
+	case wording:
+		return below(wordingFigure)
+	case benefitDown:
+		return below(benefitFigure)
+	}
+	return 0
+}
+
 // textSum is the direction of the sum of the sketches of a baseline's texts: the sum, scaled to 8
 // bits.
 type textSum struct {

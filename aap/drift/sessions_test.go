@@ -167,7 +167,7 @@ func TestStreakOfTwoSessions(t *testing.T) {
 		t.Errorf("a streak of one session raises %+v", all[0])
 	}
 	_, all := events(within(208, 210))
-	if len(all) == 0 || !slices.Contains(all[0].Measures, "similarity") || !slices.Equal(all[0].TraceIDs, []string{"s0208", "s0209", "s0210"}) || all[0].Count != 3 {
+	if len(all) == 0 || !slices.Contains(all[0].Measures, "similarity") || !slices.Equal(all[0].TraceIDs, []string{"s0210", "s0209", "s0208"}) || all[0].Count != 3 {
 		t.Fatalf("a streak of two sessions raises %+v", all)
 	}
 	// That the three applied no values is not enough evidence to name it.

@@ -28,13 +28,9 @@ func resident(s *State) (bytes int) {
 	}
 	of(unsafe.Sizeof(*s))
 	d := &s.detector
-	of(uintptr(cap(d.tests))*unsafe.Sizeof(running{}), uintptr(cap(d.sessions))*unsafe.Sizeof(sessionSeen{}), uintptr(cap(d.telling))*unsafe.Sizeof(telling{}))
-	for _, t := range d.telling {
-		text(t.traceID)
-	}
-	of(uintptr(cap(s.within))*8, uintptr(cap(s.low))*unsafe.Sizeof(lowTrace{}))
-	for _, l := range s.low {
-		text(l.id)
+	of(uintptr(cap(d.tests))*unsafe.Sizeof(running{}), uintptr(cap(d.sessions))*unsafe.Sizeof(sessionSeen{}), uintptr(cap(d.traces))*16, uintptr(cap(s.within))*8)
+	for _, id := range d.traces {
+		text(id)
 	}
 	if e := s.expected; e != nil {
 		of(unsafe.Sizeof(*e), uintptr(cap(e.centroid.keys))*8, uintptr(cap(e.centroid.weights))*4,
@@ -45,19 +41,16 @@ func resident(s *State) (bytes int) {
 		}
 	}
 	if c := s.open; c != nil {
-		of(unsafe.Sizeof(*c), uintptr(cap(c.joined))*unsafe.Sizeof(joined{}), uintptr(cap(c.best))*16)
-		for _, id := range c.best {
-			text(id)
-		}
+		of(unsafe.Sizeof(*c), uintptr(cap(c.joined))*unsafe.Sizeof(joined{}))
 	}
 	return bytes
 }
 
-// What a series may keep in memory once it has a baseline: an ordinary agent, and one that has the
-// most of everything.
+// What a decoded state may take once it has a baseline: of an ordinary agent, and of one that has the most
+// of everything. Of each partition few states are decoded: pipeline/drift bounds what all others take.
 const (
-	mostResident  = 4096
-	worstResident = 4944
+	mostResident  = 4608
+	worstResident = 5120
 )
 
 // The recorded agents, and one that has the most of everything, stay below their bounds.

@@ -55,16 +55,9 @@ type State struct {
 	open     *condition         // nil where there is none
 	lapsed   *schema.DriftAlert // closes a condition whose baseline was replaced, at the next step
 
-	Streak int        // consecutive traces of low similarity
-	within []uint64   // hashes of the streak's first sessions, as many as raise an alarm
-	low    []lowTrace // the newest traces of low similarity, as many as an alert names
-	raised bool       // the streak has raised its alarm
-}
-
-// lowTrace is a trace of low similarity.
-type lowTrace struct {
-	id    string
-	score float64
+	Streak int      // consecutive traces of low similarity
+	within []uint64 // hashes of the streak's first sessions, as many as raise an alarm
+	raised bool     // the streak has raised its alarm
 }
 
 // Step applies the next trace, in the order of the series.
@@ -125,7 +118,6 @@ func (s *State) begin(e *expectations) {
 	s.expected, s.learning, s.letter = e, nil, nil
 	s.detector = detector{}
 	s.detector.reset(int(fixedTests) + len(e.values))
-	s.low = nil
 	s.endStreak()
 }
 
@@ -177,10 +169,9 @@ func (s *State) closeLapsed(x *Sample) *schema.DriftAlert {
 func (s *State) compare(x *Sample, p Params) Outcome {
 	out := Outcome{Point: Point{TraceID: x.TraceID, Digest: x.Digest, EventTime: x.EventTime, Baseline: s.expected.ID}}
 	out.Similarity = s.expected.centroid.similarity(x.Features)
-	low := out.Similarity < p.SimilarityThreshold
 	var room [measures]observation
 	observed := s.expected.observe(x, room[:0])
-	crossed, near := s.detector.step(x, observed, low, s.expected.lowRate(p.SimilarityThreshold), p, s.open)
+	crossed, near := s.detector.step(x, observed, out.Similarity, s.expected.lowRate(p.SimilarityThreshold), p, s.open)
 	if s.follow(x, out.Similarity, p) {
 		crossed |= 1 << streak
 	}
@@ -207,7 +198,6 @@ func (s *State) judge(x *Sample, score float64, crossed, near testSet, p Params)
 	if joined := c.join(crossed|s.detector.departing(near), &s.detector); joined || c.count >= c.next {
 		c.revision++
 		c.tellNext()
-		c.show(x, &s.detector)
 		return StatusDrift, s.event(x, schema.AlertUpdated, score, p)
 	}
 	if !c.recovered() {
@@ -231,10 +221,6 @@ func (s *State) follow(x *Sample, score float64, p Params) bool {
 	if hash := hashOf(x.Session); len(s.within) < p.StreakSessions && !slices.Contains(s.within, hash) {
 		s.within = append(s.within, hash)
 	}
-	if len(s.low) == best {
-		s.low = slices.Delete(s.low, 0, 1)
-	}
-	s.low = append(s.low, lowTrace{x.TraceID, score})
 	if s.raised || s.Streak < s.expected.sustained(p) || len(s.within) < p.StreakSessions {
 		return false
 	}
