@@ -177,15 +177,10 @@ func (s *site) publishRecords(records []stream.Record) {
 	}
 }
 
-// driftIsDone reports whether drift has acked every trace.
+// driftIsDone reports whether drift has finished every trace.
 func (s *site) driftIsDone() bool {
-	for partition := range subject.Partitions {
-		progress, err := s.client.ConsumerProgress(s.t.Context(), stream.Traces, stream.DriftConsumer(partition))
-		if err != nil || progress.Pending > 0 || progress.Unacked > 0 {
-			return false
-		}
-	}
-	return true
+	left, err := s.client.DriftBacklog(s.t.Context())
+	return err == nil && left == 0
 }
 
 // metricOf returns the sum of the values of a metric of a service.

@@ -144,63 +144,34 @@ func (s *site) messages() uint64 {
 	return state.Messages
 }
 
-// redeliver lets three verifiers take partitions from one another: each is stopped in turn until the
-// others have taken its partitions over, while the engine hangs, and then continues with what it had
-// in hand. The broker also redelivers to drift what is not acknowledged within a second. So several
-// verifiers process one trace at the same time, and the order changes.
+// redeliver lets three verifiers and three drifts take partitions from one another: one of each is stopped
+// in turn until the others have taken its partitions over, while the engine hangs, and then continues with
+// what it had in hand. So several processes work on one trace at the same time, and the order changes.
 func (s *site) redeliver(random *rand.Rand) {
 	s.t.Helper()
-	verifiers := []*service{s.verifier}
+	owners := [][]*service{{s.verifier, s.drift}}
 	for range 2 {
-		another := s.service("verifier", "PLUMBLINE_BATCH_AGE=50ms", "PLUMBLINE_TAKEOVER_AFTER=1s")
-		another.awaitReady()
-		verifiers = append(verifiers, another)
-	}
-	broker, waits := s.jetStream(), map[string]time.Duration{}
-	for partition := range subject.Partitions {
-		name := stream.DriftConsumer(partition)
-		waits[name] = s.setAckWait(broker, name, time.Second)
+		var another []*service
+		for stage := range records {
+			process := s.service(stage, "PLUMBLINE_BATCH_AGE=50ms", "PLUMBLINE_TAKEOVER_AFTER=1s")
+			process.awaitReady()
+			another = append(another, process)
+		}
+		owners = append(owners, another)
 	}
 	for i := range 6 {
 		pause(random, 3*time.Second)
-		stopped, before := verifiers[i%len(verifiers)], s.epochs()
-		s.check(syscall.Kill(stopped.cmd.Process.Pid, syscall.SIGSTOP))
+		stopped, before := owners[i%len(owners)], map[string]uint64{}
+		for _, owner := range stopped {
+			before[owner.name] = s.epochs(owner.name)
+			s.check(syscall.Kill(owner.cmd.Process.Pid, syscall.SIGSTOP))
+		}
 		s.stop("engine", 2*time.Second+time.Duration(random.Int64N(int64(3*time.Second))))
-		pipelinetest.Await(s.t, "partitions taken over", func() bool { return s.epochs() > before })
-		s.check(syscall.Kill(stopped.cmd.Process.Pid, syscall.SIGCONT))
+		for _, owner := range stopped {
+			pipelinetest.Await(s.t, "partitions taken over", func() bool { return s.epochs(owner.name) > before[owner.name] })
+			s.check(syscall.Kill(owner.cmd.Process.Pid, syscall.SIGCONT))
+		}
 	}
-	for name, wait := range waits {
-		s.setAckWait(broker, name, wait)
-	}
-}
-
-// epochs counts how often a partition of the verifiers has changed its owner.
-func (s *site) epochs() (n uint64) {
-	s.t.Helper()
-	shares, err := s.client.Shares(s.t.Context(), stream.VerifierConsumer)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for p := range shares.Partitions {
-		n += shares.Partitions[p].Epoch
-	}
-	return n
-}
-
-// setAckWait sets how long a consumer may hold a trace before it is redelivered, and returns the
-// previous value.
-func (s *site) setAckWait(broker jetstream.JetStream, name string, wait time.Duration) (before time.Duration) {
-	s.t.Helper()
-	consumer, err := broker.Consumer(s.t.Context(), stream.Traces, name)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	cfg := consumer.CachedInfo().Config
-	before, cfg.AckWait = cfg.AckWait, wait
-	if _, err := broker.UpdateConsumer(s.t.Context(), stream.Traces, cfg); err != nil {
-		s.t.Fatal(err)
-	}
-	return before
 }
 
 // sealsIdleSessions returns a site that soon seals a session again after a late trace.

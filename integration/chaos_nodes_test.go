@@ -13,7 +13,6 @@ import (
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
-	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
 // nodeScenarios are faults of the nodes of a cluster.
@@ -51,7 +50,7 @@ const (
 // killLeaders kills one leader after the other, each while it leads, and restarts it.
 func (s *site) killLeaders(random *rand.Rand) {
 	s.t.Helper()
-	for _, of := range roles(random) {
+	for _, of := range roles() {
 		pause(random, time.Second)
 		leader := s.nodes.leader(of)
 		s.t.Logf("killing %s, which leads %s", leader.name, of)
@@ -64,10 +63,9 @@ func (s *site) killLeaders(random *rand.Rand) {
 
 // roles returns the roles whose leaders are killed: they cover what each stage reads, writes
 // and relies on.
-func roles(random *rand.Rand) []role {
+func roles() []role {
 	return []role{
 		{stream.Traces, ""}, {stream.Receipts, ""},
-		{stream.Traces, stream.DriftConsumer(random.IntN(subject.Partitions))},
 		{"KV_" + stream.Seals, ""}, {"KV_" + stream.Leases, ""}, {"KV_" + stream.Cards, ""}, {stream.Alerts, ""}, {stream.Ledger, ""},
 	}
 }
@@ -177,7 +175,7 @@ func (c *cluster) twoWith(first *node) []*node {
 // loseDisk removes the leader of TRACES permanently, while acknowledged traces are not yet
 // rows. It starts a node with an empty disk in its place once the other nodes have
 // leaders: earlier, the vote of the empty node could elect a node that lacks data.
-func (s *site) loseDisk(random *rand.Rand) {
+func (s *site) loseDisk(*rand.Rand) {
 	s.t.Helper()
 	leader := s.nodes.leader(role{stream.Traces, ""})
 	s.check(s.verifier.kill())
@@ -190,7 +188,7 @@ func (s *site) loseDisk(random *rand.Rand) {
 		s.t.Fatal(err)
 	}
 	if s.place.nats.Replicas > 1 {
-		for _, of := range roles(random) {
+		for _, of := range roles() {
 			s.t.Logf("%s lost its disk, %s leads %s", leader.name, s.nodes.leader(of).name, of)
 		}
 	}

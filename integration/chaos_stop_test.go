@@ -125,21 +125,18 @@ func (s *site) stopVerifier(*rand.Rand) {
 	resume()
 }
 
-// stopDrift stops drift. Another drift is refused, because the stopped one has the lease. Once the
-// operator has removed the lease, the other one works. The stopped one must end when it continues.
+// stopDrift stops drift, and starts another one. The other one must take the partitions over, while the
+// first one is still stopped, and measure.
 func (s *site) stopDrift(*rand.Rand) {
 	s.t.Helper()
-	first := s.drift
 	resume, began := s.suspend("drift"), time.Now()
-	s.awaitRefusal(s.service("drift"))
-	s.removeLease("drift")
-	s.drift = s.service("drift", "PLUMBLINE_BATCH_AGE=50ms")
-	s.drift.awaitReady()
+	other := s.service("drift", "PLUMBLINE_BATCH_AGE=50ms")
+	other.awaitReady()
+	s.awaitOwned(other, subject.Partitions)
 	before := s.counts().DriftPoints
 	s.await("points that the other drift measures", func(c store.Counts) bool { return c.DriftPoints >= before+2*chunk })
 	time.Sleep(processStopped - time.Since(began))
 	resume()
-	s.awaitRefusal(first)
 }
 
 // stopExporter stops the exporter. Another exporter on the same directory is refused, because the

@@ -128,14 +128,15 @@ func TestFleetSurvivesKills(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	planned := fleet.New(fleet.Config{Seed: 2, Agents: 40, Traces: 3000 * *kills, Start: time.Now().UTC()})
-	second := s.secondVerifier()
+	verifier, drift := s.secondOwner("verifier"), s.secondOwner("drift")
 	s.deliver(planned, slices.Repeat(append(s.faults(),
-		fault{"one of two verifiers", func() error { return s.killOwner(s.verifier, second) }, func(c store.Counts) bool { return c.Verdicts > 0 }},
-		fault{"drift with a stand-by", s.replaceDrift, func(c store.Counts) bool { return c.DriftPoints > 0 }},
+		fault{"one of two verifiers", func() error { return s.killOwner(s.verifier, verifier) }, func(c store.Counts) bool { return c.Verdicts > 0 }},
+		fault{"one of two drifts", func() error { return s.killOwner(s.drift, drift) }, func(c store.Counts) bool { return c.DriftPoints > 0 }},
 		fault{"the exporter with a stand-by", s.replaceExporter, func(c store.Counts) bool { return c.Bundles > 0 }},
 	), *kills))
 	s.compare(planned)
-	second.terminate()
+	verifier.terminate()
+	drift.terminate()
 	s.terminate()
 }
 

@@ -11,14 +11,14 @@ import (
 
 	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/config"
-	"github.com/plumbline/plumbline/pipeline/drift"
+	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// A second machine on one broker is refused. So are a machine next to a drift process, and a
-// drift process next to a machine. Each error names the running process. The refused machine
+// A second machine on one broker is refused. So are a machine next to an exporter, and an
+// exporter next to a machine. Each error names the running process. The refused machine
 // has created nothing but the lock of its directory; in particular it has no verifier that
 // would store traces in a database of its own.
 func TestSecondMachineIsRefused(t *testing.T) {
@@ -34,26 +34,26 @@ func TestSecondMachineIsRefused(t *testing.T) {
 		t.Helper()
 		dir, before := t.TempDir(), ledgerEvents(t, rig)
 		_, err := machine.Start(t.Context(), on(dir))
-		if !errors.Is(err, stream.ErrLeaseHeld) || !strings.Contains(err.Error(), fmt.Sprintf("drift: %v: process %d on host ", stream.ErrLeaseHeld, os.Getpid())) {
+		if !errors.Is(err, stream.ErrLeaseHeld) || !strings.Contains(err.Error(), fmt.Sprintf("exporter: %v: process %d on host ", stream.ErrLeaseHeld, os.Getpid())) {
 			t.Errorf("the machine: error %v", err)
 		}
 		if left := names(t, dir); !slices.Equal(left, []string{"lock"}) || ledgerEvents(t, rig) != before {
 			t.Errorf("the failed start left %q and %d events in the ledger", left, ledgerEvents(t, rig)-before)
 		}
 	}
-	cfg := drift.Default()
-	cfg.Common, cfg.ClickHouse = rig.Common(), rig.ClickHouse()
-	env := pipelinetest.Env(t, "drift")
-	stage := pipelinetest.Go(t, func(ctx context.Context) error { return drift.Serve(ctx, &cfg, env) })
-	pipelinetest.Await(t, "drift", func() bool { return env.Health.Reported().Ready })
+	cfg := exporter.Default()
+	cfg.Common, cfg.ClickHouse, cfg.DataDir = rig.Common(), rig.ClickHouse(), t.TempDir()
+	env := pipelinetest.Env(t, "exporter")
+	stage := pipelinetest.Go(t, func(ctx context.Context) error { return exporter.Serve(ctx, &cfg, env) })
+	pipelinetest.Await(t, "the exporter", func() bool { return env.Health.Reported().Ready })
 	refused()
 	stage.Stop(t)
 
 	m := start(t, on(t.TempDir()))
 	defer stop(t, m)
 	refused()
-	if err := drift.Serve(t.Context(), &cfg, pipelinetest.Env(t, "drift")); !errors.Is(err, stream.ErrLeaseHeld) {
-		t.Errorf("a drift process: error %v", err)
+	if err := exporter.Serve(t.Context(), &cfg, pipelinetest.Env(t, "exporter")); !errors.Is(err, stream.ErrLeaseHeld) {
+		t.Errorf("an exporter: error %v", err)
 	}
 }
 

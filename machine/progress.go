@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/plumbline/plumbline/pipeline/stream"
-	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
 // Progress reports how much work each stage of a machine has left, by the state of the broker and
@@ -31,16 +30,7 @@ func (p *Progress) Unjudged(ctx context.Context) (uint64, error) {
 }
 
 // Unmeasured counts the traces that drift detection has not applied.
-func (p *Progress) Unmeasured(ctx context.Context) (left uint64, err error) {
-	for partition := range subject.Partitions {
-		progress, err := p.Broker.ConsumerProgress(ctx, stream.Traces, stream.DriftConsumer(partition))
-		if err != nil {
-			return 0, err
-		}
-		left += progress.Pending + uint64(progress.Unacked)
-	}
-	return left, nil
-}
+func (p *Progress) Unmeasured(ctx context.Context) (uint64, error) { return p.Broker.DriftBacklog(ctx) }
 
 // UnreadReceipts counts the messages about traces and ends of sessions that the
 // exporter has not processed. Every session that is due because of the others is sealed.

@@ -154,26 +154,21 @@ func (s *stage) stop(ctx context.Context) error {
 	}
 }
 
-// hold takes the leases of the stages that a tenant may run only once. It does so before
+// hold takes the lease of the exporter, which a tenant may run only once. It does so before
 // anything is created or started that a second machine on the same broker must not have: the
 // verifier of a second machine would store traces in a database of its own. hold also refuses
 // a directory without a key when the tenant's bundles were signed before, because the machine
 // would create a second key.
 func (m *Machine) hold(ctx context.Context) (err error) {
-	for _, name := range []string{Drift, Exporter} {
-		if !slices.Contains(m.cfg.Stages, name) {
-			continue
-		}
-		env, common := m.newEnv(name), m.common()
-		if env.Held, err = service.Hold(ctx, &common, env, false); err != nil {
-			return err
-		}
-		m.held[name] = env
+	if !slices.Contains(m.cfg.Stages, Exporter) {
+		return nil
 	}
-	if env := m.held[Exporter]; env != nil {
-		return exporter.Continues(ctx, env, env.Held.Broker, m.keyPath())
+	env, common := m.newEnv(Exporter), m.common()
+	if env.Held, err = service.Hold(ctx, &common, env, false); err != nil {
+		return err
 	}
-	return nil
+	m.held[Exporter] = env
+	return exporter.Continues(ctx, env, env.Held.Broker, m.keyPath())
 }
 
 func (m *Machine) newEnv(name string) *service.Env {

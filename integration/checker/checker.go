@@ -60,6 +60,7 @@ func Check(t testing.TB, site Site, acked []schema.Digest) Seen {
 	k.checkClaims(bundles)
 	k.checkOwners()
 	k.checkLeases()
+	k.checkShares()
 	k.checkAcks()
 	return k.seen
 }

@@ -6,7 +6,7 @@
 // a dead letter; each record is visible once; every stored trace has the one verdict
 // that the pure function returns; drift equals a replay, its points are the traces, its
 // alerts the streaks of its points; a session's bundles are one chain; the ledger claims
-// the bundles; nothing has two owners; drift and exporter have their leases;
+// the bundles; nothing has two owners; drift and exporter have owners that answer;
 // acknowledgements cover everything. Each test checks its further expectations itself.
 //
 // It does not trust the stages. It compares with stream TRACES, the cards, and the pure

@@ -27,17 +27,41 @@ func (k *checker) checkOwners() {
 	}
 }
 
-// checkLeases: each stage that a tenant runs once is run by a process that has its lease and
-// answers.
+// checkLeases: the exporter, which a tenant runs once, is a process that has its lease and answers.
 func (k *checker) checkLeases() {
-	for _, stage := range []string{"drift", "exporter"} {
-		lease, err := k.Client.Acquire(k.Context(), stream.Holder{Stage: stage, Host: "the checker"})
-		switch {
-		case err == nil:
-			k.Errorf("owners: no process has the lease of %s", stage)
-			lease.Release(k.Context())
-		case !errors.Is(err, stream.ErrLeaseHeld):
-			k.Errorf("owners: %v", err)
+	lease, err := k.Client.Acquire(k.Context(), stream.Holder{Stage: "exporter", Host: "the checker"})
+	switch {
+	case err == nil:
+		k.Errorf("owners: no process has the lease of exporter")
+		lease.Release(k.Context())
+	case !errors.Is(err, stream.ErrLeaseHeld):
+		k.Errorf("owners: %v", err)
+	}
+}
+
+// checkShares: each partition of drift is owned by a process that answers.
+func (k *checker) checkShares() {
+	shares, err := k.Client.Shares(k.Context(), stream.DriftOwners)
+	if err != nil {
+		k.Fatal(err)
+	}
+	presence, err := k.Client.Announce(k.Context(), stream.Holder{Stage: stream.DriftOwners, Host: "the checker"})
+	if err != nil {
+		k.Fatal(err)
+	}
+	defer presence.End()
+	answers := map[string]bool{}
+	for i := range shares.Members {
+		member := &shares.Members[i]
+		if err := presence.Reach(k.Context(), member); err != nil {
+			k.Errorf("owners: %s owns partitions of drift: %v", member, err)
+		}
+		answers[member.ID] = true
+	}
+	for p := range shares.Partitions {
+		if !answers[shares.Partitions[p].Owner] {
+			k.Errorf("owners: no process owns partition %d of drift", p)
+			return
 		}
 	}
 }

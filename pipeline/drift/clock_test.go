@@ -9,26 +9,43 @@ import (
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// parcels is a finite source: each fetch returns the next slice.
+// parcels is a finite source, of a term that owns everything: each fetch returns the next slice.
 type parcels struct {
-	next  [][]stream.Message
-	alone bool // one server dates the messages
+	next     [][]stream.Message
+	alone    bool // one server dates the messages
+	sequence uint64
+	received time.Time
 }
 
 func (s *parcels) Fetch(_ context.Context, into []stream.Message, _, _ int, _ time.Duration) ([]stream.Message, error) {
 	if len(s.next) > 0 {
 		into, s.next = append(into, s.next[0]...), s.next[1:]
 	}
+	if n := len(into); n > 0 {
+		s.sequence, s.received = into[n-1].Sequence, into[n-1].Received
+	}
 	return into, nil
+}
+
+func (s *parcels) Seen() (uint64, time.Time) { return s.sequence, s.received }
+
+func (s *parcels) Owned() (all [subject.Partitions]bool) {
+	for p := range all {
+		all[p] = true
+	}
+	return all
 }
 
 func (s *parcels) AtEnd(context.Context) (bool, time.Time, error) {
 	return len(s.next) == 0, time.Time{}, nil
 }
-func (s *parcels) OneServerDates() bool { return s.alone }
-func (s *parcels) Close()               {}
+func (s *parcels) OneServerDates() bool               { return s.alone }
+func (s *parcels) StreamCreated() time.Time           { return noon }
+func (s *parcels) Position() uint64                   { return 0 }
+func (s *parcels) Done(context.Context, uint64) error { return nil }
 
 // noStates has no state of any series.
 type noStates struct{ Rows }
@@ -45,7 +62,9 @@ func reads(t *testing.T, source Source, slack, jump time.Duration) *reading {
 		cfg: &cfg, env: env, registry: noCards{}, pins: Pins{}, rows: noStates{}, metrics: newMetrics(env.Metrics),
 		now: func() time.Time { return time.Now().Round(0).Add(jump) },
 	}
-	return &reading{stage: s.build(), source: source, quiet: time.Now(), slack: slack}
+	s.build().source = source
+	s.owned = s.partitions[:]
+	return &reading{stage: s, quiet: time.Now(), slack: slack}
 }
 
 // A quiet stream's traces become due once it was quiet for as long as they may wait, whatever
@@ -102,7 +121,7 @@ func TestTracesOfAnotherPartitionTellTheTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(y.points) != 1 || y.points[0].TraceID != "tr-1" || r.partitions[0].fold.queue.waiting != 1 || y.moves[0].to != 2 {
-		t.Errorf("points %+v, %d traces wait, positions %+v", y.points, r.partitions[0].fold.queue.waiting, y.moves)
+	if len(y.points) != 1 || y.points[0].TraceID != "tr-1" || r.partitions[0].fold.queue.waiting != 1 || y.through != 1 {
+		t.Errorf("points %+v, %d traces wait, position %d", y.points, r.partitions[0].fold.queue.waiting, y.through)
 	}
 }

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
-	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/wire"
 )
@@ -17,7 +15,7 @@ import (
 // have some KB each, and are in memory until they are stored.
 const mostChanged = 4096
 
-// commitAll stores results at every tick, and states and positions at every checkpoint: when
+// commitAll stores results at every tick, and states and the position at every checkpoint: when
 // CheckpointAge is over, when no trace waits, when many series have changed, and after the follower has
 // ended. States are much larger than points, and a crash only makes the next process fold again what came
 // after the last checkpoint.
@@ -53,7 +51,7 @@ func (s *stage) commitAll(work context.Context, ended <-chan struct{}) error {
 // wantsCheckpoint reports whether no trace waits, or many series have changed.
 func (s *stage) wantsCheckpoint() bool {
 	waiting := 0
-	for _, p := range s.partitions {
+	for _, p := range s.owned {
 		p.mu.Lock()
 		waiting += p.fold.queue.waiting
 		changed := len(p.fold.changed)
@@ -65,21 +63,24 @@ func (s *stage) wantsCheckpoint() bool {
 	return waiting == 0
 }
 
-// take takes the results of all partitions, with a checkpoint the states and positions, too. The next
-// call uses the batch again.
+// take takes the results of all partitions, with a checkpoint the states and the position, too: every
+// message of any partition up to it is finished. What only other owners' messages have moved is not
+// recorded here (ownership.Term.Fetch does that). The next call uses the batch again.
 func (s *stage) take(checkpoint bool) (*batch, error) {
-	all := &s.batch
+	all, through := &s.batch, ^uint64(0)
 	all.reset()
-	for _, p := range s.partitions {
+	for _, p := range s.owned {
 		p.mu.Lock()
 		err := p.fold.take(all, checkpoint)
-		if at := p.fold.floor(p.read); checkpoint && min(at, p.fold.position) > p.stored {
-			all.moves = append(all.moves, move{p, p.fold, at})
-		}
+		through = min(through, p.fold.floor(p.read))
 		p.mu.Unlock()
 		if err != nil {
 			return nil, fmt.Errorf("partition %d: %w", p.number, err)
 		}
+	}
+	s.unrecorded += all.messages
+	if checkpoint && s.unrecorded > 0 && through > s.source.Position() {
+		all.through, s.unrecorded = through, 0
 	}
 	select {
 	case s.taken <- struct{}{}:
@@ -88,21 +89,20 @@ func (s *stage) take(checkpoint bool) (*batch, error) {
 	return all, nil
 }
 
-// release records that the states of the last checkpoint are durable. If a fold has been replaced
-// meanwhile, the new one waits for nothing.
+// release records that the states of the last checkpoint are durable.
 func (s *stage) release() {
-	for _, p := range s.partitions {
+	for _, p := range s.owned {
 		p.mu.Lock()
 		p.fold.stored()
 		p.mu.Unlock()
 	}
 }
 
-// commit makes a batch durable and then moves the positions. The order of the steps is the
+// commit makes a batch durable and then records the position. The order of the steps is the
 // guarantee: a row refers only to what was stored before it. Each step is repeated until it
-// succeeds or ctx ends. The lease is confirmed before the first step and before positions move. After a
-// crash the states list what was applied; messages that they do not list are read again, and
-// give the same rows under the same ids.
+// succeeds or ctx ends. A process that has lost a partition learns it at the last step; what it stored
+// before is what the next owner stores. After a crash the states list what was applied; messages that they
+// do not list are read again, and give the same rows under the same ids.
 func (s *stage) commit(ctx context.Context, b *batch) error {
 	if b.empty() {
 		return nil
@@ -112,12 +112,10 @@ func (s *stage) commit(ctx context.Context, b *batch) error {
 		s.committing.Store(&oldest)
 		defer s.committing.Store(nil)
 	}
-	confirm := func() error { return s.confirm(ctx) }
 	for _, step := range []struct {
 		operation string
 		do        func() error
 	}{
-		{"confirm the lease", confirm},
 		{"insert drift baselines", func() error { return s.rows.InsertDriftBaselines(ctx, b.baselines) }}, // after a crash the same rows again
 		{"insert drift points", func() error { return s.rows.InsertDriftPoints(ctx, b.points) }},          // after a crash the same rows again
 		{"insert drift alerts", func() error { return s.rows.InsertDriftAlerts(ctx, b.alerts) }},          // after a crash the same rows again
@@ -125,51 +123,19 @@ func (s *stage) commit(ctx context.Context, b *batch) error {
 		{"publish drift alerts", func() error { return publishAlerts(ctx, s.outlet, b.alerts) }},          // after a crash the same alerts again, under the same ids
 		{"publish loops", func() error { return publishLoops(ctx, s.outlet, b.loops) }},                   // after a crash the same alerts again, under the same ids
 		{"insert drift states", func() error { return s.rows.InsertDriftStates(ctx, b.states) }},          // after a crash the messages are read again: the states list them
-		{"confirm the lease", func() error { // without the lease the positions are another process's
-			if len(b.moves) == 0 {
+		{"record that traces are measured", func() error { // after a crash nothing is read again
+			if b.through == 0 {
 				return nil
 			}
-			return confirm()
+			return s.source.Done(ctx, b.through)
 		}},
 	} {
 		if err := s.env.Retry.Do(ctx, step.operation, step.do); err != nil {
 			return err
 		}
 	}
-	s.move(ctx, b.moves)
 	s.metrics.committed(b)
 	return nil
-}
-
-// move is how far a partition is stored.
-type move struct {
-	partition *partition
-	of        *fold
-	to        uint64
-}
-
-// move moves positions. One attempt is enough: the states list the messages, and the next checkpoint
-// moves the position again.
-func (s *stage) move(ctx context.Context, moves []move) {
-	attempts := make([]func(context.Context) error, len(moves))
-	for i, m := range moves {
-		attempts[i] = func(ctx context.Context) error {
-			p := m.partition
-			if err := s.positions.MoveConsumer(ctx, stream.Traces, stream.DriftConsumer(p.number), m.to); err != nil {
-				s.env.Log.Warn("cannot store how far traces are measured; a process that starts now measures some of them again", "partition", p.number, "error", err)
-				return nil
-			}
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			if p.fold == m.of {
-				p.stored = m.to
-			}
-			return nil
-		}
-	}
-	if len(attempts) > 0 {
-		_ = service.Group(ctx, attempts...) // no attempt returns an error
-	}
 }
 
 func publishAlerts(ctx context.Context, outlet Outlet, alerts []store.DriftAlert) error {

@@ -14,13 +14,13 @@ type Config struct {
 	Cards         config.Cards      `embed:"" prefix:"card-"`
 	Rules         `embed:""`
 
-	Standby bool `help:"If another process has the lease of the tenant's drift: wait, and take it when that process has ended or is gone. Otherwise this one ends with an error."`
-
 	BatchRows     int           `help:"Maximum number of points of a partition in one insert."`
 	BatchAge      time.Duration `help:"How often points and alerts are stored."`
 	CheckpointAge time.Duration `help:"How often states and positions are stored while traces come; at once where none waits. After a crash the traces since then are measured again."`
 
 	ResidentBytes int64 `help:"Memory for the series (an agent under a card), at least; garbage comes to it. Those without a trace for the longest time leave it, and are read from ClickHouse again when they get one."`
+
+	TakeoverAfter time.Duration `help:"How long another drift process may be connected to the broker and not answer until its partitions go to the others. Those of one that was killed go to them sooner."`
 }
 
 // Rules determine the result, together with the stream and the cards.
@@ -74,6 +74,8 @@ func Default() Config {
 		CheckpointAge: 5 * time.Second,
 
 		ResidentBytes: 768 << 20,
+
+		TakeoverAfter: 8 * time.Second,
 	}
 }
 
@@ -100,6 +102,7 @@ func (c *Config) Validate() []config.Fault {
 	faults.Check(c.BatchRows > 0 && c.BatchRows <= mostWaiting, "batch_rows", "%d: want 1 to %d", c.BatchRows, mostWaiting)
 	faults.Check(c.BatchAge > 0, "batch_age", "%s: want more than 0", c.BatchAge)
 	faults.Check(c.CheckpointAge > 0, "checkpoint_age", "%s: want more than 0", c.CheckpointAge)
+	faults.Check(c.TakeoverAfter >= time.Second, "takeover_after", "%s: want at least 1s", c.TakeoverAfter)
 	faults.Check(c.ResidentBytes >= LeastResidentBytes, "resident_bytes", "%d: want at least %d", c.ResidentBytes, LeastResidentBytes)
 	return faults
 }

@@ -12,16 +12,20 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
-	"github.com/plumbline/plumbline/pipeline/walk"
 	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
-// Source reads stream TRACES, all partitions, and loses and repeats no message (stream.Consumer).
+// Source reads the traces of the partitions that this process owns, in the order of the stream, without
+// loss or repetition, and records how far they are done (ownership.Term).
 type Source interface {
 	Fetch(ctx context.Context, into []stream.Message, maxMessages, maxBytes int, wait time.Duration) ([]stream.Message, error)
+	Seen() (sequence uint64, received time.Time)
 	AtEnd(ctx context.Context) (end bool, now time.Time, err error)
 	OneServerDates() bool
-	Close()
+	StreamCreated() time.Time
+	Owned() [subject.Partitions]bool
+	Position() uint64
+	Done(ctx context.Context, through uint64) error
 }
 
 // Messages are fetched in slices. What is fetched ahead stays far below the bytes for which a NATS
@@ -34,13 +38,6 @@ const (
 	prefetchMessages = 8000
 	prefetchBytes    = 16 << 20
 )
-
-// Positions keeps in the broker how far each partition is stored: it is the ack floor of a consumer
-// from which nobody fetches (stream.Client).
-type Positions interface {
-	walk.Broker
-	MoveConsumer(ctx context.Context, stream, name string, sequence uint64) error
-}
 
 // Rows stores baselines, points, alerts and states durably (store.Store).
 type Rows interface {
@@ -61,20 +58,20 @@ type Outlet interface {
 // stage is the running stage: one goroutine folds the stream (follow), another stores what comes of it
 // (commitAll). ADR 27 says why one reader serves all partitions, and why nothing is acked.
 type stage struct {
-	cfg       *Config
-	env       *service.Env
-	open      func(ctx context.Context, from uint64) (Source, error)
-	positions Positions
-	rows      Rows
-	outlet    Outlet
-	confirm   func(ctx context.Context) error // returns an error once another process has the lease (stream.Lease)
-	registry  Registry
-	pins      Pins
-	reducer   *reducer
-	metrics   *metrics
-	now       func() time.Time
+	cfg      *Config
+	env      *service.Env
+	source   Source // of the current term
+	rows     Rows
+	outlet   Outlet
+	registry Registry
+	pins     Pins
+	reducer  *reducer
+	metrics  *metrics
+	now      func() time.Time
 
 	partitions [subject.Partitions]*partition
+	owned      []*partition              // those of the current term
+	unrecorded int                       // messages that were finished since the position was recorded last; the committer's
 	full       chan struct{}             // receives a value when a partition has no more room
 	taken      chan struct{}             // receives a value when room was made
 	batch      batch                     // of the committer
@@ -86,28 +83,43 @@ type partition struct {
 	number  int
 	entries []*entry // of the current slice
 
-	mu     sync.Mutex
-	fold   *fold
-	read   uint64 // every message of the partition up to this sequence was folded
-	stored uint64 // the same, and its results and states are stored: the position in the broker
+	mu   sync.Mutex
+	fold *fold
+	read uint64 // every message of the partition up to this sequence was folded
 }
 
 // build sets the parts that are made of the others.
 func (s *stage) build() *stage {
 	s.reducer, s.full, s.taken = newReducer(s.registry), make(chan struct{}, 1), make(chan struct{}, 1)
 	for i := range s.partitions {
-		s.partitions[i] = &partition{number: i, fold: s.newFold(i, time.Time{})}
+		s.partitions[i] = &partition{number: i}
 	}
+	s.forget(time.Time{}, 0)
 	return s
 }
 
-func (s *stage) newFold(partition int, created time.Time) *fold {
-	return newFold(partition, created, &s.cfg.Rules, s.pins, s.registry.RetainUntil)
+// forget begins a fold of each partition, without any series, of the stream that was created at a time,
+// and after a position.
+func (s *stage) forget(created time.Time, position uint64) {
+	for _, p := range s.partitions {
+		p.mu.Lock()
+		p.fold, p.read = newFold(p.number, created, &s.cfg.Rules, s.pins, s.registry.RetainUntil), position
+		p.mu.Unlock()
+	}
 }
 
-// run folds until ctx ends. Then, within the drain budget, it stores what was applied. Traces that
-// still wait are read again by the next process.
+// run folds the partitions of a term until ctx ends. Then, within the drain budget, it stores what was
+// applied. Traces that still wait are read again by their next owner. What the folds keep in memory is
+// dropped: another process may apply the next traces.
 func (s *stage) run(ctx context.Context) error {
+	s.forget(s.source.StreamCreated(), s.source.Position())
+	defer s.forget(time.Time{}, 0)
+	s.owned, s.unrecorded = s.owned[:0], 0
+	for number, owned := range s.source.Owned() {
+		if owned {
+			s.owned = append(s.owned, s.partitions[number])
+		}
+	}
 	work, stop := s.env.Drain(ctx)
 	defer stop()
 	ended := make(chan struct{})
@@ -117,26 +129,16 @@ func (s *stage) run(ctx context.Context) error {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			defer context.AfterFunc(work, cancel)()
-			err := s.env.Retry.Keep(ctx, "follow the traces", func() error { return s.follow(ctx) })
-			return service.UnlessEnded(ctx, err)
+			return s.follow(ctx)
 		},
 		func(work context.Context) error { return s.commitAll(work, ended) })
 }
 
-// follow folds the stream from the first message that is not stored, until ctx ends or a step
-// fails. It is safe to retry: no position moves beyond a message unless a durable state lists it.
+// follow folds the messages of the term until ctx ends. Each question to the broker or the database is
+// repeated until it is answered.
 func (s *stage) follow(ctx context.Context) error {
-	from, err := s.begin(ctx)
-	if err != nil {
-		return service.UnlessEnded(ctx, err)
-	}
-	source, err := s.open(ctx, from)
-	if err != nil {
-		return service.UnlessEnded(ctx, err)
-	}
-	defer source.Close()
-	r := &reading{stage: s, source: source, quiet: time.Now(), slack: clockSlack}
-	if !source.OneServerDates() {
+	r := &reading{stage: s, quiet: time.Now(), slack: clockSlack}
+	if !s.source.OneServerDates() {
 		r.slack = clusterSlack
 	}
 	for ctx.Err() == nil {
@@ -147,55 +149,36 @@ func (s *stage) follow(ctx context.Context) error {
 	return nil
 }
 
-// begin starts a fold of each partition, without any series, after the stored position. It returns
-// the first sequence to read. The state of the stream is read first: what it held then of a
-// partition that is stored to its end is stored.
-func (s *stage) begin(ctx context.Context) (from uint64, err error) {
-	traces, err := s.positions.StreamState(ctx, stream.Traces)
-	if err != nil {
-		return 0, err
-	}
-	from = traces.LastSequence + 1
-	for _, p := range s.partitions {
-		progress, err := s.positions.ConsumerProgress(ctx, stream.Traces, stream.DriftConsumer(p.number))
-		if err != nil {
-			return 0, err
-		}
-		fresh, stored := s.newFold(p.number, traces.Created), progress.AckFloor
-		if progress.Pending == 0 && progress.Unacked == 0 {
-			stored = max(stored, traces.LastSequence)
-		}
-		p.mu.Lock()
-		p.fold, p.read, p.stored = fresh, stored, stored
-		p.mu.Unlock()
-		from = min(from, stored+1)
-	}
-	return from, nil
-}
-
-// reading is one pass of follow.
+// reading is what follow knows about the messages that it has read.
 type reading struct {
 	*stage
-	source Source
-	slack  time.Duration
+	slack time.Duration
 
 	inbox    []stream.Message
-	newest   time.Time // broker time of the newest message
+	read     uint64    // the newest message, of any partition
+	newest   time.Time // its broker time
 	quiet    time.Time // when it arrived here
-	caughtUp bool      // everything that the stream held when the pass began has arrived
+	caughtUp bool      // everything that the stream held when the term began has arrived
 }
 
 // next folds the next slice.
-func (r *reading) next(ctx context.Context) (err error) {
+func (r *reading) next(ctx context.Context) error {
 	clear(r.inbox)
-	r.inbox, err = r.source.Fetch(ctx, r.inbox[:0], sliceMessages, prefetchBytes, r.patience())
+	r.inbox = r.inbox[:0]
+	err := r.env.Retry.Do(ctx, "fetch traces", func() (err error) { // no message is fetched twice
+		r.inbox, err = r.source.Fetch(ctx, r.inbox, sliceMessages, prefetchBytes, r.patience())
+		if len(r.inbox) > 0 {
+			return nil
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	if len(r.inbox) == 0 {
+	if sequence, received := r.source.Seen(); sequence == r.read || received.IsZero() {
 		err = r.idle(ctx)
 	} else {
-		err = r.slice(ctx)
+		err = r.slice(ctx, sequence, received)
 	}
 	if err == nil {
 		r.awaitRoom(ctx)
@@ -203,34 +186,32 @@ func (r *reading) next(ctx context.Context) (err error) {
 	return err
 }
 
-// slice folds what was fetched. Every partition learns from it how far the broker's time has come: what
-// of it comes later is dated later.
-func (r *reading) slice(ctx context.Context) error {
+// slice folds what was fetched, up to a message of any partition. Every partition learns from that how far
+// the broker's time has come: what of it comes later is dated later.
+func (r *reading) slice(ctx context.Context, last uint64, received time.Time) error {
 	if err := r.reduce(ctx); err != nil {
 		return err
 	}
 	if err := r.recall(ctx); err != nil {
 		return err
 	}
-	last := &r.inbox[len(r.inbox)-1]
-	for _, p := range r.partitions {
+	for _, p := range r.owned {
 		p.mu.Lock()
 		for _, e := range p.entries {
 			p.fold.receive(e)
 		}
-		p.fold.pass(last.Received)
-		p.fold.evict(int(r.cfg.ResidentBytes / subject.Partitions))
-		p.read = max(p.read, last.Sequence)
+		p.fold.pass(received)
+		p.fold.evict(int(r.cfg.ResidentBytes) / len(r.owned))
+		p.read = last
 		p.mu.Unlock()
 		clear(p.entries)
 		p.entries = p.entries[:0]
 	}
-	r.newest, r.quiet = last.Received, time.Now()
+	r.read, r.newest, r.quiet = last, received, time.Now()
 	return nil
 }
 
-// reduce distributes the entries of the messages that are not stored, without a lock: it may have to
-// request a card.
+// reduce distributes the entries of the messages, without a lock: it may have to request a card.
 func (r *reading) reduce(ctx context.Context) error {
 	know := func() error { return r.registry.KnowAll(ctx, agentsOf(r.inbox)) }
 	if err := r.env.Retry.Do(ctx, "look up the cards of agents", know); err != nil {
@@ -238,17 +219,31 @@ func (r *reading) reduce(ctx context.Context) error {
 	}
 	for i := range r.inbox {
 		m := &r.inbox[i]
-		p := r.partitions[m.Partition]
-		if m.Sequence <= p.read { // only this goroutine writes it
+		if m.Unrouted() && !r.source.Owned()[m.Partition] { // each owner gets it, and one counts it as refused
+			r.owned[0].pass(m)
 			continue
 		}
 		e, err := r.reducer.reduce(ctx, *m)
 		if err != nil {
+			err = r.env.Retry.Do(ctx, "look up the card of a trace", func() (err error) {
+				e, err = r.reducer.reduce(ctx, *m)
+				return err
+			})
+		}
+		if err != nil {
 			return err
 		}
+		p := r.partitions[m.Partition]
 		p.entries = append(p.entries, e)
 	}
 	return nil
+}
+
+// pass finishes a message that no series is measured by.
+func (p *partition) pass(m *stream.Message) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fold.out.finish(m.Received)
 }
 
 func agentsOf(inbox []stream.Message) iter.Seq[string] {
@@ -266,7 +261,7 @@ func agentsOf(inbox []stream.Message) iter.Seq[string] {
 // series and evicts them.
 func (r *reading) recall(ctx context.Context) error {
 	var reads []func(context.Context) error
-	for _, p := range r.partitions {
+	for _, p := range r.owned {
 		p.mu.Lock()
 		keys, agents := p.fold.unknown(p.entries)
 		created := p.fold.created
@@ -321,7 +316,7 @@ func (r *reading) passed() time.Time { return r.newest.Add(time.Since(r.quiet) -
 
 // due returns when the first waiting trace becomes due; false if none waits.
 func (r *reading) due() (first time.Time, waits bool) {
-	for _, p := range r.partitions {
+	for _, p := range r.owned {
 		p.mu.Lock()
 		at, waiting := p.fold.due()
 		p.mu.Unlock()
@@ -349,18 +344,23 @@ func (r *reading) idle(ctx context.Context) error {
 	if !waits || r.caughtUp && first.After(passed) {
 		return nil
 	}
-	end, now, err := r.source.AtEnd(ctx)
+	var end bool
+	var now time.Time
+	err := r.env.Retry.Do(ctx, "ask whether all traces have arrived", func() (err error) {
+		end, now, err = r.source.AtEnd(ctx)
+		return err
+	})
 	if err != nil || !end {
 		return err
 	}
-	if !r.caughtUp { // the waiting traces may have arrived long before the pass began: the broker knows
+	if !r.caughtUp { // the waiting traces may have arrived long before the term began: the broker knows
 		r.caughtUp = true
 		if at := now.Add(-r.slack); at.After(passed) {
 			passed = at
 			r.newest, r.quiet = now, time.Now()
 		}
 	}
-	for _, p := range r.partitions {
+	for _, p := range r.owned {
 		p.mu.Lock()
 		p.fold.pass(passed)
 		p.mu.Unlock()
@@ -384,7 +384,7 @@ func (r *reading) awaitRoom(ctx context.Context) {
 }
 
 func (s *stage) isFull() bool {
-	for _, p := range s.partitions {
+	for _, p := range s.owned {
 		p.mu.Lock()
 		full := p.fold.out.messages >= s.cfg.BatchRows
 		p.mu.Unlock()

@@ -50,21 +50,21 @@ type identity struct {
 	id     fingerprint
 }
 
-// batch is the output of a fold. All of it is made durable, then the positions move.
+// batch is the output of a fold. All of it is made durable, then the position is recorded.
 type batch struct {
 	baselines  []store.DriftBaseline
 	points     []store.DriftPoint
 	alerts     []store.DriftAlert
 	loops      []store.LoopAlert
-	states     []store.DriftState // only at a checkpoint, like moves
-	moves      []move
-	messages   int       // that are finished
-	oldest     time.Time // when the oldest of them was received; zero without one
+	states     []store.DriftState // only at a checkpoint
+	through    uint64             // the position to record: every message up to it is finished; 0: none
+	messages   int                // that are finished
+	oldest     time.Time          // when the oldest of them was received; zero without one
 	refused    int
 	duplicates int
 }
 
-func (b *batch) empty() bool { return b.messages == 0 && len(b.states) == 0 && len(b.moves) == 0 }
+func (b *batch) empty() bool { return b.messages == 0 && len(b.states) == 0 && b.through == 0 }
 
 // finish counts a finished message.
 func (b *batch) finish(received time.Time) {

@@ -9,7 +9,18 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/service"
+	"github.com/plumbline/plumbline/pipeline/store"
 )
+
+// hanging is a database that answers no insert of baselines in time.
+type hanging struct {
+	Rows
+	during func() error
+}
+
+func (h hanging) InsertDriftBaselines(context.Context, []store.DriftBaseline) error {
+	return h.during()
+}
 
 // While a commit hangs, the lag is the age of its oldest message: the database does not answer, and the gauge
 // must show it.
@@ -20,10 +31,10 @@ func TestLagGrowsWhileACommitHangs(t *testing.T) {
 		registry: noCards{}, now: func() time.Time { return now }}
 	s.build()
 	enough := errors.New("the commit has hung long enough")
-	s.confirm = func(context.Context) error {
+	s.rows = hanging{during: func() error {
 		_, during = s.behind()
 		return service.Permanent(enough)
-	}
+	}}
 	var b batch
 	b.finish(now.Add(-time.Minute))
 	b.finish(now.Add(-time.Hour))

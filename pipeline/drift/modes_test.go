@@ -36,7 +36,7 @@ func TestModesSurviveRestarts(t *testing.T) {
 			s.publish()
 			s.runUntilCrash("points", true)
 			s.runUntilCrash("states", false)
-			s.runUntilCrash("move", false)
+			s.runUntilCrash("done", false)
 			s.finish()
 			want := s.checkReplay()
 			s.checkNamed(want, mode)

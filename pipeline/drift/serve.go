@@ -6,31 +6,27 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/ownership"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
-	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/tables"
 )
 
-// Serve runs the stage until ctx ends and all applied traces are stored. It also keeps the
-// registry of cards current. Where another drift stage of the tenant runs, the error names it.
+// Serve runs the stage until ctx ends and all applied traces are stored. Any number of processes may
+// serve a tenant: they share the partitions. It also keeps the registry of cards current.
 func Serve(ctx context.Context, cfg *Config, env *service.Env) (err error) {
-	held, err := service.Hold(ctx, &cfg.Common, env, cfg.Standby)
-	if err != nil {
-		return service.UnlessEnded(ctx, err)
-	}
-	defer func() { err = errors.Join(err, held.Close(ctx)) }()
-	return service.Group(ctx, held.Broker.Closed, func(ctx context.Context) error { return serveOn(ctx, cfg, env, held) })
-}
-
-func serveOn(ctx context.Context, cfg *Config, env *service.Env, held *service.Held) (err error) {
-	broker := held.Broker
-	pins, err := cfg.pins()
+	broker, err := service.Broker(ctx, &cfg.Common, env)
 	if err != nil {
 		return err
 	}
-	if err := held.Booted(ctx, env); err != nil {
+	defer func() { err = errors.Join(err, broker.Close()) }()
+	return service.Group(ctx, broker.Closed, func(ctx context.Context) error { return serveOn(ctx, cfg, env, broker) })
+}
+
+func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.Client) (err error) {
+	pins, err := cfg.pins()
+	if err != nil {
 		return err
 	}
 	database, err := tables.Open(ctx, &cfg.Common, &cfg.ClickHouse, env)
@@ -40,10 +36,15 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, held *service.H
 	defer func() { err = errors.Join(err, database.Close()) }()
 	var registry *cards.Registry
 	var bucket stream.State // of cards
+	var owners ownership.Config
 	err = env.Open(ctx, broker, func() (err error) {
-		if registry, err = cards.Open(ctx, broker, cfg.Cards.CacheBytes); err == nil {
-			bucket, err = broker.StreamState(ctx, stream.CardRecords)
+		if registry, err = cards.Open(ctx, broker, cfg.Cards.CacheBytes); err != nil {
+			return err
 		}
+		if bucket, err = broker.StreamState(ctx, stream.CardRecords); err != nil {
+			return err
+		}
+		owners, err = ownersOn(ctx, cfg, env, broker)
 		return err
 	})
 	if err != nil {
@@ -59,17 +60,9 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, held *service.H
 		return service.UnlessEnded(ctx, err)
 	}
 	s := newStage(cfg, env, broker, database, registry, pins)
-	s.confirm = held.Lease.Confirm
-	var consumers []string
-	for partition := range subject.Partitions {
-		consumers = append(consumers, stream.DriftConsumer(partition))
-	}
-	backlog := service.Consumer{Name: "drift", Backlog: func(ctx context.Context) (uint64, error) {
-		return broker.Backlog(ctx, stream.Traces, consumers...)
-	}}
+	backlog := service.Consumer{Name: "drift", Backlog: broker.DriftBacklog}
 	known := make(chan struct{})
 	return service.Group(ctx,
-		held.Watch,
 		func(ctx context.Context) error {
 			return registry.Follow(ctx, env.Retry, env.Log, "its traces are measured without it", cards.Observer{Ready: func() { close(known) }})
 		},
@@ -78,26 +71,54 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, held *service.H
 			select {
 			case <-known: // a card that existed at the start counts for the retention
 				env.Started()
-				return service.Group(ctx, s.run, func(ctx context.Context) error { return s.watchStuck(ctx, broker) })
+				return s.share(ctx, owners)
 			case <-ctx.Done():
 				return nil
 			}
 		})
 }
 
-func newStage(cfg *Config, env *service.Env, broker *stream.Client, database *store.Store, registry *cards.Registry, pins Pins) *stage {
-	s := &stage{
-		cfg: cfg, env: env, rows: database, outlet: broker, positions: broker,
-		registry: registry, pins: pins,
-		metrics: newMetrics(env.Metrics), now: time.Now,
-		open: func(ctx context.Context, from uint64) (Source, error) {
+// ownersOn returns how the drift processes of a tenant share the partitions.
+func ownersOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.Client) (ownership.Config, error) {
+	leases, err := broker.Bucket(ctx, stream.Leases)
+	if err != nil {
+		return ownership.Config{}, err
+	}
+	holder, err := service.Holder(env)
+	if err != nil {
+		return ownership.Config{}, err
+	}
+	holder.Stage = stream.DriftOwners
+	presence, err := broker.Announce(ctx, holder)
+	return ownership.Config{
+		Stage: stream.DriftOwners, Earlier: stream.DriftConsumer, Silence: cfg.TakeoverAfter, Record: leases, Presence: presence, Broker: broker,
+		Open: func(ctx context.Context, from uint64) (ownership.Source, error) {
 			return broker.OpenConsumer(ctx, stream.ConsumerConfig{
-				Stream:           stream.Traces,
-				From:             from,
-				PrefetchMessages: prefetchMessages,
-				PrefetchBytes:    prefetchBytes,
+				Stream: stream.Traces, From: from, PrefetchMessages: prefetchMessages, PrefetchBytes: prefetchBytes,
 			})
 		},
+		Retry: env.Retry, Log: env.Log, Metrics: env.Metrics,
+	}, err
+}
+
+// share joins the drift processes of the tenant, and measures the traces of the partitions that this one
+// owns, until ctx ends.
+func (s *stage) share(ctx context.Context, owners ownership.Config) error {
+	member, err := ownership.Join(ctx, owners)
+	if err != nil {
+		return service.UnlessEnded(ctx, err)
+	}
+	return member.Run(ctx, func(ctx context.Context, term *ownership.Term) error {
+		s.source = term
+		return service.Group(ctx, s.run, func(ctx context.Context) error { return s.watchStuck(ctx, owners.Broker) })
+	})
+}
+
+func newStage(cfg *Config, env *service.Env, broker *stream.Client, database *store.Store, registry *cards.Registry, pins Pins) *stage {
+	s := &stage{
+		cfg: cfg, env: env, rows: database, outlet: broker,
+		registry: registry, pins: pins,
+		metrics: newMetrics(env.Metrics), now: time.Now,
 	}
 	s.build()
 	s.show(env.Metrics)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,12 +18,20 @@ import (
 )
 
 // Whatever fails, hangs, is lost, repeated or killed, baselines, points, alerts and loops equal those of
-// an undisturbed fold of the stream, and no trace is acked unless a durable state lists it.
+// an undisturbed fold of the stream, and no trace is recorded as done unless a durable state lists it. Two
+// processes may share the partitions.
 func TestSimulation(t *testing.T) {
 	sim.Run(t, 60, func(t *testing.T, w *sim.World) {
 		s := newSimulation(t, w)
 		w.Go(s.publish)
-		w.Live(s.done, s.process)
+		var processes sync.WaitGroup
+		for i := range 1 + w.Dice("processes").IntN(2) {
+			processes.Go(func() {
+				time.Sleep(time.Duration(i) * time.Second)
+				w.Live(s.done, s.process)
+			})
+		}
+		processes.Wait()
 		w.Check(s.check)
 	})
 }
@@ -34,7 +43,8 @@ type simulation struct {
 
 	cfg            Config
 	traces, alerts *sim.Stream
-	consumers      [subject.Partitions]*sim.Consumer
+	consumers      [subject.Partitions]*sim.Consumer // of an earlier version
+	members        *sim.Members
 	tables         *table
 	published      bool
 }
@@ -52,8 +62,9 @@ func newSimulation(t *testing.T, w *sim.World) *simulation {
 	s.cfg.ResidentBytes = int64(dice.IntN(3)) * subject.Partitions * 1000
 	for p := range s.consumers {
 		s.consumers[p] = s.traces.Partition(stream.DriftConsumer(p), p)
-		s.consumers[p].Acked = s.acked
 	}
+	s.members = w.Members(stream.DriftOwners, s.traces)
+	s.members.Finished = s.acked
 	return s
 }
 
@@ -100,14 +111,11 @@ func (s *simulation) publish() {
 
 // process runs the stage as Serve composes it.
 func (s *simulation) process(ctx context.Context, p *sim.Process) error {
-	broker := p.Broker(s.consumers[:]...)
 	running := &stage{
-		confirm: func(context.Context) error { return nil },
-		cfg:     &s.cfg, env: p.Env, rows: &simulatedRows{s, p}, outlet: broker, positions: broker,
+		cfg: &s.cfg, env: p.Env, rows: &simulatedRows{s, p}, outlet: p.Broker(),
 		registry: noCards{}, metrics: newMetrics(p.Env.Metrics), now: time.Now,
-		open: func(ctx context.Context, from uint64) (Source, error) { return p.Read(ctx, s.traces, from) },
 	}
-	return running.build().run(ctx)
+	return running.build().share(ctx, s.members.Owners(ctx, p, s.cfg.TakeoverAfter, stream.DriftConsumer, s.consumers[:]...))
 }
 
 // simulatedRows is the view of a process on the tables.
@@ -176,18 +184,16 @@ func (s *simulation) acked(sequence uint64) {
 	}
 	state := s.tables.states[seriesKey{AgentID: trace.AgentID, CardID: trace.CardID}]
 	if sequence > state.Applied && !slices.Contains(state.AppliedAbove, sequence) {
-		s.w.Wrong("message %d is acknowledged and no state names it", sequence)
+		s.w.Wrong("message %d is recorded as done and no state names it", sequence)
 	}
 	first := slices.IndexFunc(s.traces.Stored, func(earlier sim.Stored) bool { return bytes.Equal(earlier.Data, m.Data) })
 	if _, found := s.tables.points[trace.AgentID+"/"+trace.CardID+"/"+trace.TraceID+"/"+trace.Digest.String()]; !found && first+1 == int(sequence) { // a count
-		s.w.Wrong("message %d is acknowledged and its trace has no point", sequence)
+		s.w.Wrong("message %d is recorded as done and its trace has no point", sequence)
 	}
 }
 
-// done reports whether everything is acked.
-func (s *simulation) done() bool {
-	return s.published && !slices.ContainsFunc(s.consumers[:], func(c *sim.Consumer) bool { return !c.Done() })
-}
+// done reports whether everything is recorded as done.
+func (s *simulation) done() bool { return s.published && s.members.Done() }
 
 // check compares the tables with a fold in memory.
 func (s *simulation) check() {

@@ -2,12 +2,9 @@ package drift
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,7 +15,6 @@ import (
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/walk"
@@ -62,14 +58,29 @@ func (s *scene) publishLines(lines []fleet.Line) {
 	s.Publish(s.t, records...)
 }
 
-// stage returns a stage on the scene, without a lease. A test may replace its parts.
+// stage returns a stage on the scene. A test may replace its parts.
 func (s *scene) stage(client *stream.Client) *stage {
 	cfg := s.cfg
 	env := pipelinetest.Env(s.t, "drift")
 	env.DrainBudget = cfg.DrainBudget
-	stage := newStage(&cfg, env, client, s.Store, s.registry(client), s.pins())
-	stage.confirm = func(context.Context) error { return nil }
-	return stage
+	return newStage(&cfg, env, client, s.Store, s.registry(client), s.pins())
+}
+
+// sharing returns what a process does that runs a stage: it owns all partitions if it is the only one.
+func (s *scene) sharing(process *stage) func(ctx context.Context) error {
+	return s.sharingBy(process, stream.DriftOwners)
+}
+
+// sharingBy is sharing with the record under another key.
+func (s *scene) sharingBy(process *stage, record string) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		owners, err := ownersOn(ctx, process.cfg, process.env, process.outlet.(*stream.Client))
+		if err != nil {
+			return err
+		}
+		owners.Stage = record
+		return process.share(ctx, owners)
+	}
 }
 
 func (s *scene) pins() Pins {
@@ -353,73 +364,6 @@ func (s *scene) deduplicated() int {
 	return s.fleet.Planted().Lines - int(state.Messages)
 }
 
-var errCrash = errors.New("the process died here")
-
-// crash is a process that crashes at the first call of one operation, before or after the call
-// took effect. All its later calls do nothing.
-type crash struct {
-	operation string
-	after     bool
-	die       context.CancelFunc
-	dead      atomic.Bool
-	rows      Rows
-	outlet    Outlet
-	Positions
-}
-
-func (c *crash) call(operation string, rows int, effect func() error) error {
-	if c.dead.Load() {
-		return errCrash
-	}
-	if operation != c.operation || rows == 0 {
-		return effect()
-	}
-	if c.after {
-		if err := effect(); err != nil {
-			return err
-		}
-	}
-	c.dead.Store(true)
-	c.die()
-	return errCrash
-}
-
-func (c *crash) DriftStates(ctx context.Context, created time.Time, partition int, keys []store.SeriesKey) ([]store.DriftState, error) {
-	return c.rows.DriftStates(ctx, created, partition, keys)
-}
-
-func (c *crash) DriftStatesOf(ctx context.Context, created time.Time, partition int, agents []string) ([]store.DriftState, error) {
-	return c.rows.DriftStatesOf(ctx, created, partition, agents)
-}
-
-func (c *crash) InsertDriftBaselines(ctx context.Context, baselines []store.DriftBaseline) error {
-	return c.call("baselines", len(baselines), func() error { return c.rows.InsertDriftBaselines(ctx, baselines) })
-}
-
-func (c *crash) InsertDriftPoints(ctx context.Context, points []store.DriftPoint) error {
-	return c.call("points", len(points), func() error { return c.rows.InsertDriftPoints(ctx, points) })
-}
-
-func (c *crash) InsertDriftAlerts(ctx context.Context, alerts []store.DriftAlert) error {
-	return c.call("alerts", len(alerts), func() error { return c.rows.InsertDriftAlerts(ctx, alerts) })
-}
-
-func (c *crash) InsertLoopAlerts(ctx context.Context, alerts []store.LoopAlert) error {
-	return c.call("loops", len(alerts), func() error { return c.rows.InsertLoopAlerts(ctx, alerts) })
-}
-
-func (c *crash) InsertDriftStates(ctx context.Context, states []store.DriftState) error {
-	return c.call("states", len(states), func() error { return c.rows.InsertDriftStates(ctx, states) })
-}
-
-func (c *crash) PublishAlerts(ctx context.Context, alerts []wire.Alert) error {
-	return c.call("publish", len(alerts), func() error { return c.outlet.PublishAlerts(ctx, alerts) })
-}
-
-func (c *crash) MoveConsumer(ctx context.Context, name, consumer string, sequence uint64) error {
-	return c.call("move", 1, func() error { return c.Positions.MoveConsumer(ctx, name, consumer, sequence) })
-}
-
 // connect returns a connection of a process of its own, closed when the test ends.
 func (s *scene) connect() *stream.Client {
 	s.t.Helper()
@@ -441,69 +385,6 @@ func (s *scene) dial() *stream.Client {
 	return client
 }
 
-// TestCrashesLoseAndDuplicateNothing crashes one process after the other, at every step of a commit,
-// and compares the result with an uninterrupted fold. The processes keep no series in memory that
-// may leave it.
-func TestCrashesLoseAndDuplicateNothing(t *testing.T) {
-	s := newScene(t, fleet.Config{Seed: 11, Agents: 20, Traces: 1200})
-	s.cfg.Lateness, s.cfg.BatchAge, s.cfg.BatchRows = time.Millisecond, 20*time.Millisecond, 25
-	s.cfg.ResidentBytes = 0 // each series leaves memory as soon as it may
-	s.publishLines(s.lines[:len(s.lines)/2])
-	s.endSessions()
-	s.publishLines(s.lines[len(s.lines)/2:])
-	for _, operation := range []string{"baselines", "alerts", "publish", "loops", "points", "states", "move"} {
-		if operation == "loops" { // those of the fleet may be stored by now
-			s.publishLoop()
-		}
-		for _, after := range []bool{false, true} {
-			s.runUntilCrash(operation, after)
-		}
-	}
-	s.finish()
-	s.check()
-}
-
-// publishLoop publishes a run of equal actions, whose tenth makes it a loop.
-func (s *scene) publishLoop() {
-	s.t.Helper()
-	cards, now := s.fleet.Cards(), time.Now().UTC()
-	card := cards[len(cards)-1] // its agent does not drift
-	var run []stream.Record
-	for i := range 12 {
-		raw := fmt.Appendf(nil, `{"trace_id":"loop-%d","agent_id":%q,"card_id":%q,"timestamp":%q,
-			"action":{"type":"execute","name":"search","category":"bounded","parameters":{"query":"the same"}},
-			"decision":{"alternatives_considered":[{"option_id":"o","description":"d"}],"selected":"o","selection_reasoning":"r","values_applied":["honesty"]},
-			"context":{"session_id":"looping"}}`, i, card.AgentID, card.CardID, now.Add(time.Duration(i)*time.Millisecond).Format(time.RFC3339Nano))
-		run = append(run, pipelinetest.Record(card.AgentID, raw))
-	}
-	s.Publish(s.t, run...)
-	s.loops = append(s.loops, "loop-9")
-}
-
-// endSessions requests the end of a session of each agent.
-func (s *scene) endSessions() {
-	s.t.Helper()
-	for _, card := range s.fleet.Cards() {
-		end := wire.EndRequest{AgentID: card.AgentID, SessionID: "s"}
-		if err := s.Client.RequestEnd(s.t.Context(), subject.Partition(card.AgentID), end); err != nil {
-			s.t.Fatal(err)
-		}
-	}
-}
-
-func (s *scene) runUntilCrash(operation string, after bool) {
-	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute) // if nothing of the kind is left to commit
-	defer cancel()
-	process := s.stage(s.connect())
-	process.env.DrainBudget = 0
-	c := &crash{operation: operation, after: after, die: cancel, rows: process.rows, outlet: process.outlet, Positions: process.positions}
-	process.rows, process.outlet, process.positions = c, c, c
-	if err := process.run(ctx); err == nil && operation != "move" || !c.dead.Load() {
-		s.t.Fatalf("crash at %s (after it: %v): ended with %v", operation, after, err)
-	}
-}
-
 // inHand returns how many messages are applied and not stored.
 func (s *stage) inHand() (n int) {
 	for _, p := range s.partitions {
@@ -523,7 +404,7 @@ func TestStopDrains(t *testing.T) {
 	client := s.dial()
 	applied := s.stage(client)
 	applied.now = func() time.Time { return time.Now().Add(time.Hour) }
-	worker := pipelinetest.Go(t, applied.run)
+	worker := pipelinetest.Go(t, s.sharing(applied))
 	pipelinetest.Await(t, "every trace applied", func() bool { return applied.inHand() == s.fleet.Planted().Lines-s.deduplicated() })
 	if s.done() {
 		t.Error("acknowledged before it was stored")
@@ -543,7 +424,7 @@ func TestBrokerRestartChangesNothing(t *testing.T) {
 	s.cfg.BatchAge, s.cfg.BatchRows, s.cfg.Lateness = 20*time.Millisecond, 25, time.Millisecond
 	s.publish()
 	process := s.stage(s.connect())
-	worker := pipelinetest.Go(t, process.run)
+	worker := pipelinetest.Go(t, s.sharing(process))
 	pipelinetest.Await(t, "progress", func() bool { return pipelinetest.Metric(t, process.env, "plumbline_drift_points_total", "") > 0 })
 	s.Broker.Restart()
 	pipelinetest.Await(t, "the broker", func() bool { return s.Client.Ping(t.Context()) == nil })
@@ -552,14 +433,13 @@ func TestBrokerRestartChangesNothing(t *testing.T) {
 	s.check()
 }
 
-// Two processes on the same partitions, which the lease prevents, disturb each other and corrupt
-// nothing.
+// Two processes that both take themselves for the owner of all partitions corrupt nothing.
 func TestSecondProcessCorruptsNothing(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 5, Agents: 12, Traces: 800})
 	s.cfg.BatchAge, s.cfg.BatchRows = 20*time.Millisecond, 25
 	s.cfg.Lateness, s.cfg.ResidentBytes = time.Millisecond, 0 // each series leaves memory as soon as it may
 	first, second := s.stage(s.connect()), s.stage(s.connect())
-	rivals := []*pipelinetest.Stage{pipelinetest.Go(t, first.run), pipelinetest.Go(t, second.run)}
+	rivals := []*pipelinetest.Stage{pipelinetest.Go(t, s.sharingBy(first, "one")), pipelinetest.Go(t, s.sharingBy(second, "another"))}
 	s.publish()
 	pipelinetest.Await(t, "progress of either", func() bool {
 		return pipelinetest.Metric(t, first.env, "plumbline_drift_points_total", "")+pipelinetest.Metric(t, second.env, "plumbline_drift_points_total", "") > 0
@@ -576,7 +456,7 @@ func (s *scene) finish() {
 	s.t.Helper()
 	last := s.stage(s.connect())
 	last.now = func() time.Time { return time.Now().Add(time.Hour) }
-	worker := pipelinetest.Go(s.t, last.run)
+	worker := pipelinetest.Go(s.t, s.sharing(last))
 	pipelinetest.Await(s.t, "every message acknowledged", s.done)
 	worker.Stop(s.t)
 }

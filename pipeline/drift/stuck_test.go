@@ -3,7 +3,6 @@ package drift
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,102 +11,73 @@ import (
 	"github.com/plumbline/plumbline/fleet"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest/bubble"
+	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
-	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// told is a broker that reports the given progress of partition 2, and that nothing waits in the
-// others.
+// told is what the broker says of the stream, and how far the stage is.
 type told struct {
-	last    uint64
-	floor   uint64
-	unacked int
-	pending uint64
-	away    error
-	asked   int
+	last     uint64
+	position uint64
+	away     error
 }
 
-func (b *told) StreamState(context.Context, string) (stream.State, error) {
-	return stream.State{LastSequence: b.last}, b.away
+func (b *told) state() stream.State { return stream.State{FirstSequence: 1, LastSequence: b.last} }
+
+// changing is a broker and a term whose answers change.
+type changing struct {
+	Source
+	*atomic.Pointer[told]
 }
 
-func (b *told) ConsumerProgress(_ context.Context, _, consumer string) (stream.Progress, error) {
-	b.asked++
-	if consumer != stream.DriftConsumer(2) {
-		return stream.Progress{AckFloor: 5}, b.away
-	}
-	return stream.Progress{AckFloor: b.floor, Unacked: b.unacked, Pending: b.pending}, b.away
+func (c changing) StreamState(context.Context, string) (stream.State, error) {
+	return c.Load().state(), c.Load().away
 }
 
-// changing is a broker whose answers change.
-type changing struct{ *atomic.Pointer[told] }
+func (c changing) Position() uint64 { return c.Load().position }
 
-func (b changing) StreamState(ctx context.Context, name string) (stream.State, error) {
-	return b.Load().StreamState(ctx, name)
-}
-
-func (b changing) ConsumerProgress(ctx context.Context, name, consumer string) (stream.Progress, error) {
-	return b.Load().ConsumerProgress(ctx, name, consumer)
-}
-
-// A partition is stuck if traces wait and its floor stays. It is not stuck if the floor moves or
+// A stage is stuck if traces wait and its position stays. It is not stuck if the position moves or
 // nothing waits.
-func TestStuckPartitions(t *testing.T) {
-	type looks []told
+func TestStuckStage(t *testing.T) {
 	for name, c := range map[string]struct {
-		looks
+		looks []told
 		stuck bool
 	}{
-		"it stays": {looks{{last: 9, floor: 7, unacked: 2}, {last: 9, floor: 7, unacked: 2}, {last: 10, floor: 7, unacked: 4, pending: 1},
-			{last: 10, floor: 7, unacked: 4}, {last: 20, floor: 7, unacked: 4, pending: 9}}, true},
-		"it moves": {looks{{last: 9, floor: 7, unacked: 2}, {last: 9, floor: 7, unacked: 2}, {last: 10, floor: 7, unacked: 4, pending: 1},
-			{last: 10, floor: 8, unacked: 3}, {last: 20, floor: 8, unacked: 3, pending: 9}}, false},
-		"nothing waits":   {looks{{last: 9, floor: 7}, {last: 9, floor: 7}, {last: 9, floor: 7}, {last: 9, floor: 7}, {last: 10, floor: 7, unacked: 1}}, false},
-		"nobody reads it": {looks{{last: 5, pending: 5}, {last: 5, pending: 5}, {last: 5, pending: 5}, {last: 5, pending: 5}}, true},
+		"it stays":        {[]told{{last: 9, position: 7}, {last: 9, position: 7}, {last: 10, position: 7}, {last: 10, position: 7}, {last: 20, position: 7}}, true},
+		"it moves":        {[]told{{last: 9, position: 7}, {last: 9, position: 7}, {last: 10, position: 7}, {last: 10, position: 8}, {last: 20, position: 8}}, false},
+		"nothing waits":   {[]told{{last: 7, position: 7}, {last: 7, position: 7}, {last: 7, position: 7}, {last: 7, position: 7}, {last: 10, position: 7}}, false},
+		"nobody reads it": {[]told{{last: 5}, {last: 5}, {last: 5}, {last: 5}}, true},
 	} {
-		w := stuckWatch{most: 3}
-		var stuck []int
+		w, stuck := stuckWatch{most: 3}, false
 		for _, found := range c.looks {
-			w.broker = &found
-			var err error
-			if stuck, err = w.look(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			stuck = w.look(found.state(), found.position)
 		}
-		if got := slices.Equal(stuck, []int{2}); got != c.stuck || !got && len(stuck) > 0 {
-			t.Errorf("%s: stuck are %v", name, stuck)
+		if stuck != c.stuck {
+			t.Errorf("%s: stuck is %v", name, stuck)
 		}
 	}
 }
 
-// While no message arrives, the broker is asked only for the state of the stream.
-func TestIdlePartitionsAreNotPolled(t *testing.T) {
-	broker := &told{last: 7, floor: 7}
-	w := stuckWatch{most: 3, broker: broker}
-	for range 3 {
-		if stuck, err := w.look(t.Context()); err != nil || len(stuck) > 0 {
-			t.Error(stuck, err)
+// startWatch runs the watch of a stage on answers that a test changes.
+func startWatch(t *testing.T, cfg *Config, first told) (env *service.Env, answers *atomic.Pointer[told], stop func()) {
+	env = pipelinetest.Env(t, "drift")
+	env.Started()
+	answers = new(atomic.Pointer[told])
+	answers.Store(&first)
+	s := &stage{cfg: cfg, env: env, source: changing{nil, answers}}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		if err := s.watchStuck(ctx, changing{nil, answers}); err != nil {
+			t.Error(err)
 		}
-	}
-	if broker.asked != subject.Partitions {
-		t.Errorf("asked for %d partitions", broker.asked)
-	}
+	}()
+	return env, answers, func() { cancel(); synctest.Wait() }
 }
 
 // Time during which the broker was unavailable does not count; readiness stays as it was.
 func TestOutageIsNotStuck(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		env := pipelinetest.Env(t, "drift")
-		env.Started()
-		s := &stage{cfg: &Config{}, env: env}
-		var broker atomic.Pointer[told]
-		broker.Store(&told{last: 9, floor: 7, unacked: 2})
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			if err := s.watchStuck(ctx, changing{&broker}); err != nil {
-				t.Error(err)
-			}
-		}()
+		env, broker, stop := startWatch(t, &Config{}, told{last: 9, position: 7})
 		expect := func(after time.Duration, ready bool) {
 			t.Helper()
 			time.Sleep(after)
@@ -120,35 +90,24 @@ func TestOutageIsNotStuck(t *testing.T) {
 		expect(clusterSlack, true)
 		broker.Store(&told{away: errors.New("no answer")})
 		expect(time.Minute, true)
-		broker.Store(&told{last: 9, floor: 7, unacked: 2})
+		broker.Store(&told{last: 9, position: 7})
 		expect(clusterSlack, true)
-		expect(watchSlack+2*watchEvery, false)
-		broker.Store(&told{last: 9, floor: 9})
+		expect(watchSlack+3*watchEvery, false)
+		broker.Store(&told{last: 9, position: 9})
 		expect(watchEvery, true)
-		cancel()
-		synctest.Wait()
+		stop()
 	})
 }
 
-// A partition that stops when a trace arrives is reported within the ten seconds that METRICS.md
-// promises, with the default lateness.
-func TestStuckPartitionShowsInTime(t *testing.T) {
+// A stage that stops when a trace arrives is reported within the ten seconds that METRICS.md
+// promises, with the default lateness. When the term ends, it is no longer reported.
+func TestStuckStageShowsInTime(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		env := pipelinetest.Env(t, "drift")
-		env.Started()
 		cfg := Default()
-		s := &stage{cfg: &cfg, env: env}
-		var broker atomic.Pointer[told]
-		broker.Store(&told{last: 7, floor: 7})
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			if err := s.watchStuck(ctx, changing{&broker}); err != nil {
-				t.Error(err)
-			}
-		}()
+		env, broker, stop := startWatch(t, &cfg, told{last: 7, position: 7})
 		time.Sleep(watchEvery)
 		synctest.Wait() // right after a look
-		broker.Store(&told{last: 8, floor: 7, pending: 1})
+		broker.Store(&told{last: 8, position: 7})
 		time.Sleep(cfg.Lateness + clusterSlack + watchSlack)
 		synctest.Wait()
 		if state := env.Health.Readiness(); !state.Ready {
@@ -159,8 +118,10 @@ func TestStuckPartitionShowsInTime(t *testing.T) {
 		if state := env.Health.Readiness(); state.Ready {
 			t.Error("the stage is ready after ten seconds")
 		}
-		cancel()
-		synctest.Wait()
+		stop()
+		if state := env.Health.Readiness(); !state.Ready {
+			t.Errorf("after the term: %+v", state)
+		}
 	})
 }
 
@@ -173,7 +134,7 @@ func TestRefusingDatabaseIsReported(t *testing.T) {
 	process.env.Started()
 	s.Exec(t, "SYSTEM STOP MERGES drift_points")
 	s.Exec(t, "ALTER TABLE drift_points MODIFY SETTING parts_to_throw_insert = 1, parts_to_delay_insert = 1")
-	pipelinetest.Go(t, process.run)
+	pipelinetest.Go(t, s.sharing(process))
 	s.publish()
 	shown := func() string { return process.env.Health.Readiness().Down["insert drift points"] }
 	pipelinetest.Await(t, "the first insert refused", func() bool { return pipelinetest.Metric(t, process.env, "plumbline_retries_total", "") > 0 })

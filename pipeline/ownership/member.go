@@ -39,14 +39,17 @@ type Broker interface {
 // Source reads TRACES without a filter, in order and without gaps (stream.Consumer).
 type Source interface {
 	Fetch(ctx context.Context, into []stream.Message, maxMessages, maxBytes int, wait time.Duration) ([]stream.Message, error)
+	AtEnd(ctx context.Context) (end bool, now time.Time, err error)
+	OneServerDates() bool
 	StreamCreated() time.Time
 	Close()
 }
 
 // Config is what a member needs.
 type Config struct {
-	Stage    string        // key of the record
-	Silence  time.Duration // how long another member may be connected and not answer until it is removed
+	Stage    string                                // key of the record
+	Earlier  func(partition int) (consumer string) // the durable consumer with which an earlier version kept the position of a partition
+	Silence  time.Duration                         // how long another member may be connected and not answer until it is removed
 	Record   Record
 	Presence Presence
 	Broker   Broker
@@ -110,19 +113,23 @@ func (m *Member) join(ctx context.Context) error {
 }
 
 // begin sets the positions for a stream about which there is no record. What an earlier version has
-// acknowledged is done, and it may have begun everything else.
+// acknowledged is done, and it may have begun everything else. A consumer with nothing left has
+// acknowledged everything that the stream held before.
 func (m *Member) begin(ctx context.Context, s *stream.Shares, state stream.State) error {
-	before, err := m.cfg.Broker.ConsumerProgress(ctx, stream.Traces, m.cfg.Stage)
-	if err != nil {
-		return err
-	}
-	begun := state.LastSequence
-	if before.AckFloor == 0 && before.Unacked == 0 && m.revision == 0 {
-		begun = 0 // nobody has read the stream
-	}
 	s.Created = state.Created
 	for p := range s.Partitions {
-		s.Partitions[p].Done, s.Partitions[p].Begun = before.AckFloor, begun
+		before, err := m.cfg.Broker.ConsumerProgress(ctx, stream.Traces, m.cfg.Earlier(p))
+		if err != nil {
+			return err
+		}
+		part := &s.Partitions[p]
+		part.Done, part.Begun = before.AckFloor, state.LastSequence
+		if before.Pending == 0 && before.Unacked == 0 {
+			part.Done = max(part.Done, state.LastSequence)
+		}
+		if before.AckFloor == 0 && before.Unacked == 0 && m.revision == 0 {
+			part.Begun = 0 // nobody has read the partition
+		}
 	}
 	return nil
 }

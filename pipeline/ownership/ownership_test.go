@@ -80,7 +80,7 @@ func (s *scene) work(client *stream.Client, w *worker) *worker {
 		s.t.Fatal(err)
 	}
 	cfg := ownership.Config{
-		Stage: stream.VerifierConsumer, Silence: time.Second, Record: brokertest.Bucket(s.t, client, stream.Leases), Presence: presence, Broker: client,
+		Stage: stream.VerifierConsumer, Earlier: func(int) string { return stream.VerifierConsumer }, Silence: time.Second, Record: brokertest.Bucket(s.t, client, stream.Leases), Presence: presence, Broker: client,
 		Open: func(ctx context.Context, from uint64) (ownership.Source, error) {
 			return client.OpenConsumer(ctx, stream.ConsumerConfig{Stream: stream.Traces, From: from})
 		},

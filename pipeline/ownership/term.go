@@ -26,6 +26,7 @@ type Term struct {
 
 	handed uint64    // the last sequence that Fetch returned
 	seen   uint64    // the last sequence that Fetch received
+	at     time.Time // the broker's time of that message; zero before the first
 	idle   time.Time // when an idle position was last recorded
 
 	done atomic.Uint64 // the last sequence that the stage called done
@@ -83,6 +84,24 @@ func (t *Term) Owned() [subject.Partitions]bool { return t.owned }
 // StreamCreated returns when the stream was created.
 func (t *Term) StreamCreated() time.Time { return t.source.StreamCreated() }
 
+// OneServerDates reports whether one server dates all messages of the stream.
+func (t *Term) OneServerDates() bool { return t.source.OneServerDates() }
+
+// Position returns the sequence up to which everything of the term's partitions is recorded as done.
+// It is safe for concurrent use.
+func (t *Term) Position() uint64 { return t.done.Load() }
+
+// Seen returns the newest message that Fetch has received, also one of another owner's partition, and the
+// broker's time of it; the position and no time before the first. Only the goroutine that fetches may call
+// it, and AtEnd.
+func (t *Term) Seen() (sequence uint64, received time.Time) { return t.seen, t.at }
+
+// AtEnd reports whether Fetch has received every message that the stream held at the time now, which the
+// broker tells.
+func (t *Term) AtEnd(ctx context.Context) (end bool, now time.Time, err error) {
+	return t.source.AtEnd(ctx)
+}
+
 // Fetch appends messages of the term's partitions that are not done, in the order of the stream
 // (see stream.Consumer.Fetch). A message that an earlier owner may have begun is marked as
 // redelivered.
@@ -91,7 +110,7 @@ func (t *Term) Fetch(ctx context.Context, into []stream.Message, maxMessages, ma
 	all, err := t.source.Fetch(ctx, into, maxMessages, maxBytes, wait)
 	for i := kept; i < len(all); i++ {
 		m := &all[i]
-		t.seen = m.Sequence
+		t.seen, t.at = m.Sequence, m.Received
 		// No partition's position says anything about a message without a partition.
 		if !m.Unrouted() && (!t.owned[m.Partition] || m.Sequence <= t.start[m.Partition].Done) {
 			continue

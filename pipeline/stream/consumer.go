@@ -148,17 +148,16 @@ func (r *Consumer) rewind(ctx context.Context, consumer jetstream.Consumer) erro
 		return err
 	}
 	r.seen = info.Delivered.Stream
-	err = r.client.reset(ctx, r.cfg.Stream, r.cfg.Durable, nil)
+	err = r.client.reset(ctx, r.cfg.Stream, r.cfg.Durable)
 	if errors.Is(err, nats.ErrNoResponders) {
 		return nil
 	}
 	return err
 }
 
-// reset asks the server (2.14) to continue a consumer elsewhere: with an empty request after its
-// ack floor.
-func (c *Client) reset(ctx context.Context, stream, consumer string, request []byte) error {
-	reply, err := c.conn.RequestWithContext(ctx, api+"CONSUMER.RESET."+stream+"."+consumer, request)
+// reset asks the server (2.14) to continue a consumer after its ack floor.
+func (c *Client) reset(ctx context.Context, stream, consumer string) error {
+	reply, err := c.conn.RequestWithContext(ctx, api+"CONSUMER.RESET."+stream+"."+consumer, nil)
 	if err != nil {
 		return err
 	}
@@ -170,21 +169,6 @@ func (c *Client) reset(ctx context.Context, stream, consumer string, request []b
 	}
 	if answer.Error != nil {
 		return answer.Error
-	}
-	return nil
-}
-
-// MoveConsumer makes a sequence the ack floor of a durable consumer: every message up to it counts
-// as acknowledged, and none after it as delivered. It is for a consumer from which nobody fetches,
-// and which only keeps the position of a reader: an ack is then one small synced write for any
-// number of messages, and a delivery is none. It takes nats-server 2.14.
-func (c *Client) MoveConsumer(ctx context.Context, stream, name string, sequence uint64) error {
-	ctx, cancel := c.within(ctx, c.cfg.Timeout)
-	defer cancel()
-	request := fmt.Appendf(nil, `{"seq":%d}`, sequence+1)
-	err := c.unlessRefused(ctx, func(ctx context.Context) error { return c.reset(ctx, stream, name, request) }, "."+name)
-	if err != nil {
-		return fmt.Errorf("move consumer %s on %s to sequence %d: %w", name, stream, sequence, classify(err))
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package stream
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -157,16 +156,11 @@ func (g *grants) verifier() {
 	g.getsNewest(Messages)
 }
 
-// drift reads TRACES, and moves the position of each partition.
+// drift reads the partitions that it owns.
 func (g *grants) drift() {
 	g.reads(Traces)
-	for _, d := range consumers() {
-		if isDrift(d) {
-			g.may(api + "CONSUMER.RESET." + d.stream + "." + d.Durable)
-		}
-	}
 	g.may(subject.Alerts(subject.AlertDrift), subject.Alerts(subject.AlertFinding))
-	g.holds("drift")
+	g.holds(DriftOwners)
 	g.appends(ledger.Boot)
 	g.gets(Cards)
 	g.watches(Cards, Revocations)
@@ -222,8 +216,6 @@ const (
 	ackNew      = "$JS.ACK.*.*."
 	flowControl = "$JS.FC."
 )
-
-func isDrift(d durable) bool { return strings.HasPrefix(d.Durable, "drift-") }
 
 // consumes grants reading an existing durable consumer.
 func (g *grants) consumes(d durable) {

@@ -10,8 +10,12 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// Shares is the record of a stage whose processes share the partitions of stream TRACES: key
-// VerifierConsumer of bucket leases. Package ownership keeps it.
+// The keys of bucket leases under which stages whose processes share the partitions of TRACES have their
+// records: that of the verifier has the name of its durable consumer, VerifierConsumer.
+const DriftOwners = "drift-owners" // key "drift" is the lease of earlier versions
+
+// Shares is the record of a stage whose processes share the partitions of stream TRACES. Package ownership
+// keeps it.
 type Shares struct {
 	Created    time.Time                 `json:"stream_created"` // of TRACES: the sequences mean messages of that stream
 	Members    []Holder                  `json:"members"`        // in the order in which they joined
@@ -53,10 +57,11 @@ func (c *Client) Shares(ctx context.Context, stage string) (shares Shares, err e
 	return shares, nil
 }
 
-// sharedProgress returns the progress of a stage by its record, or ErrNotFound if the stream has
-// none. The record is read first, so its positions lie in the stream.
-func (c *Client) sharedProgress(ctx context.Context, stage string) (Progress, error) {
-	shares, err := c.Shares(ctx, stage)
+// sharedProgress returns the progress of a stage by its record: that of one partition, or of the one that
+// is behind the others. It returns ErrNotFound if the stream has no record. The record is read first, so its
+// positions lie in the stream. What is pending counts the messages of all partitions.
+func (c *Client) sharedProgress(ctx context.Context, key string, floorOf func(*Shares) uint64) (Progress, error) {
+	shares, err := c.Shares(ctx, key)
 	if err != nil {
 		return Progress{}, err
 	}
@@ -65,21 +70,40 @@ func (c *Client) sharedProgress(ctx context.Context, stage string) (Progress, er
 		return Progress{}, err
 	}
 	if !shares.Created.Equal(state.Created) {
-		return Progress{}, fmt.Errorf("key %s of bucket %s is about another stream: %w", stage, Leases, ErrNotFound)
+		return Progress{}, fmt.Errorf("key %s of bucket %s is about another stream: %w", key, Leases, ErrNotFound)
 	}
-	floor := min(shares.Floor(), state.LastSequence)
+	floor := min(floorOf(&shares), state.LastSequence)
 	return Progress{AckFloor: floor, Pending: state.Behind(floor), Now: state.Now}, nil
 }
 
 // ConsumerProgress returns the progress of a consumer that another process reads. That of the
-// verifier is in its record; before a verifier has written one, it is that of the durable consumer
-// of earlier versions.
-func (c *Client) ConsumerProgress(ctx context.Context, stream, name string) (Progress, error) {
+// verifier, and of drift on a partition, is in the record of the stage; before a process has written
+// one, it is that of the durable consumer of earlier versions.
+func (c *Client) ConsumerProgress(ctx context.Context, stream, name string) (progress Progress, err error) {
+	err = ErrNotFound
 	if stream == Traces && name == VerifierConsumer {
-		progress, err := c.sharedProgress(ctx, name)
-		if !errors.Is(err, ErrNotFound) {
-			return progress, err
-		}
+		progress, err = c.sharedProgress(ctx, name, (*Shares).Floor)
+	} else if partition, is := driftPartition(name); is && stream == Traces {
+		progress, err = c.sharedProgress(ctx, DriftOwners, func(s *Shares) uint64 { return s.Partitions[partition].Done })
 	}
-	return c.durableProgress(ctx, stream, name)
+	if errors.Is(err, ErrNotFound) {
+		progress, err = c.durableProgress(ctx, stream, name)
+	}
+	return progress, err
+}
+
+// DriftBacklog returns the number of messages of TRACES that drift has not finished.
+func (c *Client) DriftBacklog(ctx context.Context) (backlog uint64, err error) {
+	progress, err := c.sharedProgress(ctx, DriftOwners, (*Shares).Floor)
+	if !errors.Is(err, ErrNotFound) {
+		return progress.Pending, err
+	}
+	for partition := range subject.Partitions { // no process of this version has run yet
+		progress, err := c.durableProgress(ctx, Traces, DriftConsumer(partition))
+		if err != nil {
+			return 0, err
+		}
+		backlog += progress.Pending + uint64(progress.Unacked) // a count
+	}
+	return backlog, nil
 }

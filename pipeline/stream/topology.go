@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -42,8 +43,8 @@ const (
 	CardRecords    = "KV_" + Cards
 )
 
-// The durable consumers. Drift has one for each partition (DriftConsumer). The exporter has none:
-// it reads RECEIPTS from its checkpoint.
+// The durable consumers, with those that only earlier versions read: the verifier's, and drift's, one
+// for each partition (DriftConsumer). The exporter has none: it reads RECEIPTS from its checkpoint.
 const (
 	VerifierConsumer   = "verifier"    // on TRACES; read by earlier versions: the first verifier of this one begins where they ended
 	DeadLetterConsumer = "deadletters" // on DEADLETTER
@@ -53,7 +54,18 @@ const (
 )
 
 // DriftConsumer returns the name of the durable consumer of TRACES for one partition.
-func DriftConsumer(partition int) string { return "drift-" + strconv.Itoa(partition) }
+// Earlier versions kept their position in it, and it still names the position of the partition
+// (Client.ConsumerProgress).
+func DriftConsumer(partition int) string { return driftPrefix + strconv.Itoa(partition) }
+
+const driftPrefix = "drift-"
+
+// driftPartition returns the partition of a DriftConsumer; false for another name.
+func driftPartition(consumer string) (partition int, is bool) {
+	number, is := strings.CutPrefix(consumer, driftPrefix)
+	partition, err := strconv.Atoi(number)
+	return partition, is && err == nil && partition >= 0 && partition < subject.Partitions
+}
 
 const (
 	tenantKey = "plumbline.tenant" // key of the metadata of each stream

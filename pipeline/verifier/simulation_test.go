@@ -17,7 +17,6 @@ import (
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/events"
-	"github.com/plumbline/plumbline/pipeline/ownership"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest/sim"
 	"github.com/plumbline/plumbline/pipeline/service"
@@ -55,12 +54,9 @@ type simulation struct {
 
 	traces, receipts, alerts, letters, ledger *sim.Stream
 
-	findings                   *sim.Consumer
-	cards, revocations, leases *sim.Bucket
-
-	shares  stream.Shares              // the record of partitions
-	members map[string]context.Context // the processes that have joined, by id
-	joining sync.Mutex                 // guards members
+	findings, verified *sim.Consumer // verified: of an earlier verifier
+	cards, revocations *sim.Bucket
+	members            *sim.Members
 
 	rows     map[schema.Digest]bool                   // table traces
 	verdicts map[schema.Digest]map[schema.Digest]bool // table verdicts: the digests of the verdicts' cards, by trace
@@ -88,11 +84,13 @@ func newSimulation(t *testing.T, w *sim.World) *simulation {
 	s := &simulation{
 		t: t, w: w,
 		traces: w.Stream(stream.Traces), receipts: w.Stream(stream.Receipts), alerts: w.Stream(stream.Alerts), letters: w.Stream(stream.DeadLetters), ledger: w.Stream(stream.Ledger),
-		cards: w.Bucket(stream.Cards), revocations: w.Bucket(stream.Revocations), leases: w.Bucket(stream.Leases), members: map[string]context.Context{},
+		cards: w.Bucket(stream.Cards), revocations: w.Bucket(stream.Revocations),
 		rows: map[schema.Digest]bool{}, verdicts: map[schema.Digest]map[schema.Digest]bool{}, cardRows: map[string]string{},
 		receipted: map[uint64]bool{}, listed: map[uint64]string{},
 	}
-	s.leases.Written = s.moved
+	s.members = w.Members(stream.VerifierConsumer, s.traces)
+	s.members.Finished = s.acked
+	s.verified = s.traces.Consumer(stream.VerifierConsumer)
 	s.findings = s.alerts.Consumer(stream.FindingsConsumer)
 	s.findings.Acked = s.entered
 	rules := DefaultRules()
@@ -235,67 +233,9 @@ func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 		func(ctx context.Context) error { return late.watch(ctx, known) },
 		late.run,
 		func(ctx context.Context) error { return (&sink.Findings{Env: p.Env, Ledger: outlet}).Run(ctx, alerts) },
-		after(known, func(ctx context.Context) error { return v.judgeShare(ctx, s.owners(ctx, v, p)) }))
-}
-
-// owners is owners on the simulated broker.
-func (s *simulation) owners(ctx context.Context, v *verifier, p *sim.Process) ownership.Config {
-	s.joining.Lock()
-	defer s.joining.Unlock()
-	present := &presence{simulation: s, process: p, self: stream.Holder{ID: fmt.Sprint("v", len(s.members)), Stage: "verifier"}}
-	s.members[present.self.ID] = ctx
-	return ownership.Config{
-		Stage: stream.VerifierConsumer, Silence: v.cfg.TakeoverAfter, Record: p.Keys(s.leases), Presence: present,
-		Broker: p.Broker(s.traces.Consumer(stream.VerifierConsumer)),
-		Open:   func(ctx context.Context, from uint64) (ownership.Source, error) { return p.Read(ctx, s.traces, from) },
-		Retry:  p.Env.Retry, Log: p.Env.Log, Metrics: p.Env.Metrics,
-	}
-}
-
-// presence asks simulated processes whether they are there. A question may fail or be lost: then
-// the process counts as silent.
-type presence struct {
-	*simulation
-	process *sim.Process
-	self    stream.Holder
-}
-
-func (p *presence) Holder() stream.Holder { return p.self }
-func (p *presence) End()                  {}
-
-func (p *presence) Reach(ctx context.Context, other *stream.Holder) error {
-	err := p.process.Do(ctx, sim.Operation{Name: "ask", Key: other.ID}, func() error { return nil })
-	p.joining.Lock()
-	defer p.joining.Unlock()
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case p.members[other.ID].Err() != nil:
-		return stream.ErrGone
-	case err != nil:
-		return stream.ErrLeaseSilent
-	}
-	return nil
-}
-
-// moved requires that all results of the messages that a record newly calls done are durable.
-func (s *simulation) moved(_ string, value []byte) {
-	before := s.shares
-	s.shares = stream.Shares{}
-	if err := json.Unmarshal(value, &s.shares); err != nil {
-		s.w.Wrong("read the record of partitions: %v", err)
-	}
-	for p := range s.shares.Partitions {
-		from, to := before.Partitions[p].Done, s.shares.Partitions[p].Done
-		if to < from || s.shares.Partitions[p].Epoch < before.Partitions[p].Epoch {
-			s.w.Wrong("partition %d goes back from %+v to %+v", p, before.Partitions[p], s.shares.Partitions[p])
-		}
-		for sequence := from + 1; sequence <= to; sequence++ {
-			if s.traces.At(sequence).Partition == p {
-				s.acked(sequence)
-			}
-		}
-	}
+		after(known, func(ctx context.Context) error {
+			return v.judgeShare(ctx, s.members.Owners(ctx, p, cfg.TakeoverAfter, func(int) string { return stream.VerifierConsumer }, s.verified))
+		}))
 }
 
 // simulatedRows is the view of a process on the tables.
@@ -511,7 +451,7 @@ func (s *simulation) readStreams() {
 
 // done reports whether everything is acked and judged.
 func (s *simulation) done() bool {
-	return s.published && s.shares.Floor() == uint64(len(s.traces.Stored)) && s.findings.Done() && len(s.unjudged([]string{"ac-a", "ac-b"})) == 0 &&
+	return s.published && s.members.Done() && s.findings.Done() && len(s.unjudged([]string{"ac-a", "ac-b"})) == 0 &&
 		len(s.cardRows) == len(simulatedAgents) && s.position == s.cards.State().LastSequence
 }
 

@@ -17,7 +17,7 @@ type Config struct {
 	Traces    int `json:"traces"` // published in each round
 	Rounds    int `json:"rounds"`
 	Agents    int `json:"agents"`
-	Instances int `json:"instances"` // processes of verifier, drift and exporter each
+	Instances int `json:"instances"` // processes of each stage that may have several
 
 	Stages     []string `json:"stages,omitempty"` // of All and Steady; nil: all
 	Publishers int      `json:"publishers,omitempty"`
@@ -35,10 +35,10 @@ type Config struct {
 
 // instances returns how many processes of a stage run.
 func (c *Config) instances(name string) int {
-	if name == machine.Ingest {
-		return 1
+	if name == machine.Verifier || name == machine.Drift {
+		return c.Instances
 	}
-	return c.Instances
+	return 1
 }
 
 func (c *Config) runs(stage string) bool { return slices.Contains(c.Stages, stage) }

@@ -95,15 +95,6 @@ func (b *Broker) ConsumerProgress(ctx context.Context, _, consumer string) (stre
 	return ask(ctx, b.process, "progress of", consumer, func() (stream.Progress, error) { return b.consumers[consumer].Progress(), nil })
 }
 
-// MoveConsumer simulates stream.Client.MoveConsumer.
-func (b *Broker) MoveConsumer(ctx context.Context, _, consumer string, sequence uint64) error {
-	o := Operation{Name: "move consumer", Key: fmt.Sprintf("%s to %d", consumer, sequence)}
-	return b.process.Do(ctx, o, func() error {
-		b.consumers[consumer].move(sequence)
-		return nil
-	})
-}
-
 func (b *Broker) Trace(ctx context.Context, sequence uint64) ([]byte, error) {
 	s := b.process.world.Stream(stream.Traces)
 	return ask(ctx, b.process, "get trace", strconv.FormatUint(sequence, 10), func() ([]byte, error) {

@@ -33,7 +33,6 @@ type broker struct {
 		AppendLedger(ctx context.Context, events ...ledger.Event) error
 		StreamState(ctx context.Context, name string) (stream.State, error)
 		ConsumerProgress(ctx context.Context, stream, consumer string) (stream.Progress, error)
-		MoveConsumer(ctx context.Context, stream, consumer string, sequence uint64) error
 	}
 	traces *stream.Client // publishes traces
 	open   func(t *testing.T, durable string, rewind bool) source
@@ -102,7 +101,6 @@ func TestSimulatedBrokerAnswersLikeTheRealOne(t *testing.T) {
 		{"traces", publishTraces},
 		{"delivery", deliver},
 		{"rewind", rewind},
-		{"move", move},
 	} {
 		t.Run(sequence.name, func(t *testing.T) {
 			want := sequence.ask(t, realBroker(t))
@@ -308,21 +306,6 @@ func rewind(t *testing.T, b *broker) *record {
 	if err := stream.Acknowledge(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
-	r.progress(t, b)
-	return r
-}
-
-// move moves a position from which nobody reads forwards, backwards and to the end.
-func move(t *testing.T, b *broker) *record {
-	t.Helper()
-	r := new(record)
-	store(t, b, 1, 5)
-	r.progress(t, b)
-	for _, sequence := range []uint64{3, 1, 5} {
-		r.add("move to %d: %s", sequence, kind(b.outlet.MoveConsumer(t.Context(), stream.Traces, stream.VerifierConsumer, sequence)))
-		r.progress(t, b)
-	}
-	store(t, b, 6, 1)
 	r.progress(t, b)
 	return r
 }

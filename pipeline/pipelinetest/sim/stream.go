@@ -138,17 +138,6 @@ func (c *Consumer) rewind() {
 	c.pending, c.times = map[uint64]*unacked{}, map[uint64]int{}
 }
 
-// move makes a sequence the ack floor.
-func (c *Consumer) move(sequence uint64) {
-	for s := c.floor + 1; c.Acked != nil && s <= min(sequence, c.stream.last()); s++ {
-		if c.reads(s) {
-			c.Acked(s)
-		}
-	}
-	c.floor = sequence
-	c.rewind()
-}
-
 type given struct {
 	sequence, delivery uint64
 	again              bool
