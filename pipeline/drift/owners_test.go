@@ -34,20 +34,27 @@ func (s *scene) awaitOwned(env *service.Env, n int) {
 func TestTwoShareThePartitions(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 7, Agents: 24, Traces: 1500})
 	s.cfg.BatchAge = 20 * time.Millisecond
+	points := func(env *service.Env) float64 { return pipelinetest.Metric(t, env, "plumbline_drift_points_total", "") }
+	awaitPoints := func(of *service.Env) {
+		t.Helper()
+		before := points(of)
+		pipelinetest.Await(t, "points", func() bool { return points(of) > before })
+	}
 	first, ending := s.serve(s.cfg)
 	third := len(s.lines) / 3
 	s.publishLines(s.lines[:third])
+	awaitPoints(first)
 	second, staying := s.serve(s.cfg)
 	s.awaitOwned(first, subject.Partitions/2)
 	s.awaitOwned(second, subject.Partitions/2)
 	s.publishLines(s.lines[third : 2*third])
+	awaitPoints(first)
 	ending.Stop(t)
 	s.awaitOwned(second, subject.Partitions)
 	s.publishLines(s.lines[2*third:])
 	pipelinetest.Await(t, "every message acknowledged", s.done)
 	staying.Stop(t)
 	s.check()
-	points := func(env *service.Env) float64 { return pipelinetest.Metric(t, env, "plumbline_drift_points_total", "") }
 	if points(first) == 0 || points(second) == 0 || points(first)+points(second) != float64(s.fleet.Planted().Stored) {
 		t.Errorf("%v and %v points of %d traces were stored", points(first), points(second), s.fleet.Planted().Stored)
 	}
