@@ -27,9 +27,8 @@ import (
 // DB is a database of ClickHouse, for the rows of one tenant. It is safe for concurrent use.
 type DB struct {
 	driver.Conn
-	cfg   Config
-	ping  driver.Conn // never waits for a query
-	lanes lanes       // for blocks
+	cfg  Config
+	ping driver.Conn // never waits for a query
 }
 
 // Open prepares the connections. The first one is made on demand, so a stage can start before its
@@ -53,7 +52,7 @@ func Open(cfg Config) (*DB, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("database: open ClickHouse: %w", err), conn.Close())
 	}
-	return &DB{Conn: conn, cfg: cfg, ping: ping, lanes: lanes{options: options}}, nil
+	return &DB{Conn: conn, cfg: cfg, ping: ping}, nil
 }
 
 // pingTimeout limits each step of a ping whose context has more time.
@@ -61,7 +60,7 @@ const pingTimeout = 2 * time.Second
 
 // Close ends the connections. A server waits for them when it stops, so call Close before
 // stopping the server.
-func (d *DB) Close() error { return errors.Join(d.ping.Close(), d.lanes.close(), d.Conn.Close()) }
+func (d *DB) Close() error { return errors.Join(d.ping.Close(), d.Conn.Close()) }
 
 // Config returns the configuration with its defaults.
 func (d *DB) Config() Config { return d.cfg }

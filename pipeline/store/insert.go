@@ -114,11 +114,21 @@ func (w Writer) send(ctx context.Context, b *block, fields []field) error {
 		b.id = "plumbline-" + w.db.Config().Stage + "-" + uuid.NewString()
 	}
 	b.attempts++
-	columns := make([]database.Column, len(fields))
-	for i, f := range fields {
-		columns[i] = database.Column{Name: f.name, Type: f.kind, Values: f.values}
+	batch, err := w.db.Insert(ctx, b.table, b.id+"-"+strconv.Itoa(b.attempts), b.statement)
+	if err != nil {
+		return err
 	}
-	return w.db.InsertBlock(ctx, b.table, b.id+"-"+strconv.Itoa(b.attempts), b.statement, columns)
+	defer func() { _ = batch.Close() }() // after Send there is nothing to close
+	live := batch.Columns()
+	for i, f := range fields {
+		if got := string(live[i].Type()); got != f.kind {
+			return fmt.Errorf("%w: column %s.%s is %s, want %s", database.ErrDeployment, b.table, f.name, got, f.kind)
+		}
+		if err := f.write(live[i], &b.wire); err != nil {
+			return err
+		}
+	}
+	return batch.Send()
 }
 
 // BadRow is one row that can never be stored.
