@@ -23,7 +23,7 @@ demo:
 # finds nothing there, and takes three times the CPU. The tests of the stages run them with it.
 ONE_GOROUTINE := ./schema ./schema/a2a ./schema/json ./schema/mcp ./schema/openapi ./schema/signature \
 	./aap ./aap/coherence ./aap/condition ./aap/drift ./aap/drift/inject ./aap/eval ./aap/reference ./aap/session ./aap/similarity \
-	./aivs/export ./aivs/keyring ./aivs/micro ./aivs/pyjson ./aivs/redact ./aivs/report ./ledger ./message ./message/audit
+	./aivs/export ./aivs/keyring ./aivs/micro ./aivs/pyjson ./aivs/redact ./aivs/report ./fleet ./ledger ./message ./message/audit
 
 # go vet is told of the race detector so that what it compiles serves the tests, too: on
 # a fresh machine this spares 190 s of CPU. Four packages at a time, because tests wait for

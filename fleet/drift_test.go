@@ -86,7 +86,6 @@ func seriesOf(t *testing.T, f *Fleet) map[string]*series {
 func TestChangesOfManySeeds(t *testing.T) {
 	for seed := uint64(1); seed <= 16; seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			t.Parallel()
 			f := New(Config{Seed: seed, Start: start})
 			planted := f.Planted()
 			var alerts []*schema.DriftAlert

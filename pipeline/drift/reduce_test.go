@@ -14,14 +14,17 @@ import (
 // anyCard is a registry with a card for every id.
 type anyCard struct {
 	noCards
-	card     *schema.Card
+	card     *schema.Card // nil: an empty one
 	distinct bool // each card has a policy of its own
 	lookUps  int
 }
 
 func (r *anyCard) Lookup(_ context.Context, cardID string) (*cards.Card, error) {
 	r.lookUps++
-	card := *r.card
+	var card schema.Card
+	if r.card != nil {
+		card = *r.card
+	}
 	card.CardID = cardID
 	if r.distinct {
 		card.Policy = schema.DigestOf([]byte(cardID))
