@@ -15,7 +15,7 @@ import (
 type anyCard struct {
 	noCards
 	card     *schema.Card // nil: an empty one
-	distinct bool // each card has a policy of its own
+	distinct bool         // each card has a policy of its own
 	lookUps  int
 }
 
