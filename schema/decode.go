@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,7 +58,7 @@ func (d *Decoder) read(t *Trace, raw []byte, scanning bool) bool {
 	d.warnings = d.warnings[:0]
 	d.trace(t)
 	d.end()
-	return d.err != errDoubt
+	return !errors.Is(d.err, errDoubt)
 }
 
 // refusal returns the faults found as an error, or nil where there are none.

@@ -47,11 +47,15 @@ type loadFlags struct {
 	runFlags `embed:"" set:"rounds=3"`
 }
 
-// postFlags are the flags of scenarios with publishers.
+// publisherFlags and postFlags are the flags of scenarios with publishers. They are two types because each
+// has a default that differs between scenarios.
+type publisherFlags struct {
+	Publishers int `default:"${publishers}" help:"Number of publishers, each with one request open. The agents are divided among them."`
+}
+
 type postFlags struct {
-	Publishers int  `default:"${publishers}" help:"Number of publishers, each with one request open. The agents are divided among them."`
-	Lines      int  `default:"${lines}" help:"Number of traces in a post."`
-	Old        bool `help:"Date the traces in the hour before, so that ingest looks for earlier copies among the stored rows."`
+	Lines int  `default:"${lines}" help:"Number of traces in a post."`
+	Old   bool `help:"Date the traces in the hour before, so that ingest looks for earlier copies among the stored rows."`
 }
 
 type stageFlags struct {
@@ -141,8 +145,9 @@ func (c *benchRowsCommand) Run(ctx context.Context, con *console) error {
 }
 
 type benchIngestCommand struct {
-	loadFlags `embed:""`
-	postFlags `embed:"" set:"publishers=4" set:"lines=2000"`
+	loadFlags      `embed:""`
+	publisherFlags `embed:"" set:"publishers=4"`
+	postFlags      `embed:"" set:"lines=2000"`
 }
 
 // Help returns the examples.
@@ -152,13 +157,14 @@ func (*benchIngestCommand) Help() string {
 
 // Run measures.
 func (c *benchIngestCommand) Run(ctx context.Context, con *console) error {
-	return c.run(ctx, con, bench.Ingest, c.posts(c.config()))
+	return c.run(ctx, con, bench.Ingest, c.posts(c.config(), c.Publishers))
 }
 
 type benchAllCommand struct {
-	loadFlags  `embed:""`
-	postFlags  `embed:"" set:"publishers=4" set:"lines=2000"`
-	stageFlags `embed:""`
+	loadFlags      `embed:""`
+	publisherFlags `embed:"" set:"publishers=4"`
+	postFlags      `embed:"" set:"lines=2000"`
+	stageFlags     `embed:""`
 }
 
 // Help returns the examples.
@@ -168,18 +174,19 @@ func (*benchAllCommand) Help() string {
 
 // Run measures.
 func (c *benchAllCommand) Run(ctx context.Context, con *console) error {
-	cfg := c.posts(c.config())
+	cfg := c.posts(c.config(), c.Publishers)
 	cfg.Stages = c.Stages
 	return c.run(ctx, con, bench.All, cfg)
 }
 
 type benchSteadyCommand struct {
-	Rate       float64 `default:"5000" help:"Number of traces a second that become due."`
-	Seconds    float64 `default:"60" help:"How long."`
-	Agents     int     `default:"200" help:"Number of agents of the simulated fleet."`
-	postFlags  `embed:"" set:"publishers=20" set:"lines=25"`
-	stageFlags `embed:""`
-	runFlags   `embed:"" set:"rounds=1"`
+	Rate           float64 `default:"5000" help:"Number of traces a second that become due."`
+	Seconds        float64 `default:"60" help:"How long."`
+	Agents         int     `default:"200" help:"Number of agents of the simulated fleet."`
+	publisherFlags `embed:"" set:"publishers=20"`
+	postFlags      `embed:"" set:"lines=25"`
+	stageFlags     `embed:""`
+	runFlags       `embed:"" set:"rounds=1"`
 }
 
 // Help returns the examples.
@@ -196,15 +203,15 @@ func (c *benchSteadyCommand) Run(ctx context.Context, con *console) error {
 	if c.Rate <= 0 || c.Seconds <= 0 {
 		return usagef("--rate and --seconds: want more than 0")
 	}
-	return c.run(ctx, con, bench.Steady, c.posts(bench.Config{Traces: int(c.Rate * c.Seconds), Agents: c.Agents, Rate: c.Rate, Stages: c.Stages}))
+	return c.run(ctx, con, bench.Steady, c.posts(bench.Config{Traces: int(c.Rate * c.Seconds), Agents: c.Agents, Rate: c.Rate, Stages: c.Stages}, c.Publishers))
 }
 
 // config returns what the flags of the load say.
 func (f *loadFlags) config() bench.Config { return bench.Config{Traces: f.Traces, Agents: f.Agents} }
 
 // posts adds what the flags of the posts say.
-func (f *postFlags) posts(cfg bench.Config) bench.Config {
-	cfg.Publishers, cfg.Lines, cfg.Old = f.Publishers, f.Lines, f.Old
+func (f *postFlags) posts(cfg bench.Config, publishers int) bench.Config {
+	cfg.Publishers, cfg.Lines, cfg.Old = publishers, f.Lines, f.Old
 	return cfg
 }
 

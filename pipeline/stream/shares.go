@@ -10,9 +10,10 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// The keys of bucket leases under which stages whose processes share the partitions of TRACES have their
-// records: that of the verifier has the name of its durable consumer, VerifierConsumer.
-const DriftOwners = "drift-owners" // key "drift" is the lease of earlier versions
+// DriftOwners is the key of bucket leases under which the processes of drift, which share the partitions of
+// TRACES, have their record; "drift" is the lease of earlier versions. The verifier's key has the name of
+// its durable consumer, VerifierConsumer.
+const DriftOwners = "drift-owners"
 
 // Shares is the record of a stage whose processes share the partitions of stream TRACES. Package ownership
 // keeps it.
