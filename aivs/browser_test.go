@@ -3,7 +3,6 @@ package aivs
 import (
 	"crypto/ed25519"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -53,17 +52,7 @@ vm.runInThisContext(fs.readFileSync(process.argv[1], "utf8") + "\nglobalThis.ver
 	if err := file.Close(); err != nil {
 		return nil, err
 	}
-	command := exec.Command("node", "-e", loop, file.Name())
-	command.Stderr = os.Stderr
-	in, err := command.StdinPipe() // closing it at the end of the tests ends the process
-	if err != nil {
-		return nil, err
-	}
-	out, err := command.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	return &interpreter{json.NewEncoder(in), json.NewDecoder(out)}, command.Start()
+	return startInterpreter(exec.Command("node", "-e", loop, file.Name()))
 })
 
 // browsed is what the scripts of the viewer say about a bundle.

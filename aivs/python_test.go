@@ -58,8 +58,8 @@ func writeFile(t testing.TB, path string, data []byte) {
 	}
 }
 
-// interpreter is a Python process that runs verify.py once for each request. Starting a process
-// takes longer than verifying most bundles.
+// interpreter is a process that verifies a bundle for each request: in Python with verify.py, in
+// JavaScript with the viewer's scripts. Starting a process takes longer than verifying most bundles.
 type interpreter struct {
 	requests  *json.Encoder
 	responses *json.Decoder
@@ -87,7 +87,11 @@ for line in sys.stdin:
     answers.write("\n")
     answers.flush()
 `
-	command := exec.Command("python3", "-I", "-c", loop)
+	return startInterpreter(exec.Command("python3", "-I", "-c", loop))
+})
+
+// startInterpreter starts a process that reads requests and writes answers, a line of JSON each.
+func startInterpreter(command *exec.Cmd) (*interpreter, error) {
 	command.Stderr = os.Stderr
 	in, err := command.StdinPipe() // closing it at the end of the tests ends the process
 	if err != nil {
@@ -98,7 +102,7 @@ for line in sys.stdin:
 		return nil, err
 	}
 	return &interpreter{json.NewEncoder(in), json.NewDecoder(out)}, command.Start()
-})
+}
 
 // runScript runs a verify.py with arguments. An exit code other than 0 and 1, as after an
 // exception, ends the test.
