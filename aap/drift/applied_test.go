@@ -38,7 +38,7 @@ func TestValuesAreExpectedByAction(t *testing.T) {
 	}
 }
 
-// An action that the baseline has fewer than ten times, each with a value that is applied by chance, is
+// An action that the baseline has fewer than five times, each with a value that is applied by chance, is
 // expected to apply it as its type does.
 func TestRareActionsApplyValuesAsTheirType(t *testing.T) {
 	s, _ := events(changing(130, 0, func(i int, t *schema.Trace) {
@@ -46,12 +46,15 @@ func TestRareActionsApplyValuesAsTheirType(t *testing.T) {
 		if t.Decision.ValuesApplied = nil; i%3 == 0 {
 			t.Decision.ValuesApplied = []string{"honesty"}
 		}
-		if i%30 == 0 {
+		switch i {
+		case 0, 9, 18, 27:
 			t.Action.Name = "look_up"
+		case 3, 12, 21, 30, 39:
+			t.Action.Name = "advise"
 		}
 	}, nil))
 	x := SampleOf(usual(0), FactsOf(envelope))
-	for name, often := range map[string]bool{"reply": true, "look_up": false} {
+	for name, often := range map[string]bool{"reply": true, "look_up": false, "advise": true} {
 		x.Action, x.Name = string(schema.ActionRecommend), name
 		if got := s.expected.appliedBy(&x) != nil; got != often {
 			t.Errorf("the values of %s are expected by action: %t", name, got)

@@ -69,12 +69,12 @@ type former struct {
 
 func (f *former) shapeOf(r *reduced) *shape { return &f.shapes[r.shape] }
 
-// leastFigures is how many figures a lowest and a highest tenth need, and leastTextSessions of how many
-// sessions the texts must be that are compared with those of the first sessions: the texts of a session are
-// about one task, so those of two sessions say little of the next one's.
+// Least samples of what a baseline expects. The texts of a session are about one task, so those of two
+// sessions say little of the next one's.
 const (
-	leastFigures      = 10
-	leastTextSessions = 4
+	leastFigures      = 10 // figures of a lowest and a highest tenth
+	leastApplied      = 5  // decisions of an action, or of a type, that say which declared values it applies
+	leastTextSessions = 4  // sessions of the texts that are compared with those of the first sessions
 )
 
 // measureCuts finds the lowest and highest tenth of each figure, by kind of decision.
@@ -179,7 +179,7 @@ func (f *former) measureRates(m measure) {
 	switch {
 	case m >= fixedMeasures:
 		for i := range each { // an agent that applies a value by chance may have applied it in each of few
-			if decisions := counted.decisions(i); decisions > 0 && decisions < leastFigures {
+			if decisions := counted.decisions(i); decisions > 0 && decisions < leastApplied {
 				each[i] = each[i].or(all)
 			}
 		}
@@ -215,7 +215,7 @@ func (f *former) appliedRates(m measure) {
 	_, each := counted.expect(beliefOf(m), floorOf(m), m.caution())
 	var often []int
 	for i := range strata {
-		if counted.decisions(i) >= leastFigures && len(often) < maxApplied {
+		if counted.decisions(i) >= leastApplied && len(often) < maxApplied {
 			often = append(often, i)
 		}
 	}

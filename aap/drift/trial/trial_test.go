@@ -217,8 +217,25 @@ func TestRulesOnTheCorpus(t *testing.T) {
 		if wide := ours.Required.Wide; wide.Percent() < 95 || wide.Tried < 40 || ours.Required.Median > 40 {
 			t.Errorf("%s: the default finds %+v, median delay %d", want.half, wide, ours.Required.Median)
 		}
-		if all := ours.Required.All; all.Percent() < 93 { // in 40 permuted orders more than 95 %: docs/DRIFT.md
-			t.Errorf("%s: the default finds %+v of all changes", want.half, all)
+	}
+}
+
+// In the recorded and in 40 permuted orders the default raises at most one false alarm in 10,000 traces, and
+// finds 95 % of the changes of the required families, with a median delay of at most 40 traces, in both halves.
+func TestDefaultReachesTheAim(t *testing.T) {
+	if raceEnabled {
+		t.Skip("takes minutes with the race detector: make test runs it without")
+	}
+	report := tried(t, corpus(t), Options{Rules: []Rule{Default()}, Changes: inject.Library(), Orders: 40, Seed: 1, Split: All, LeastTraces: 250, MarkEnds: true})
+	for _, half := range []Half{Tune, Aside} {
+		ours := report.ofDefault(half)
+		t.Logf("%s: %d false alarms in %d traces; %.1f %% of %d changes found, median delay %d",
+			half, ours.Permuted.Alarms, ours.Permuted.Traces, ours.Required.All.Percent(), ours.Required.All.Tried, ours.Required.Median)
+		if ours.Permuted.PerTenThousand() > 1 || ours.Permuted.Traces < 100_000 {
+			t.Errorf("%s: %+v false alarms", half, ours.Permuted)
+		}
+		if all := ours.Required.All; all.Percent() < 95 || all.Tried < 1800 || ours.Required.Median > 40 {
+			t.Errorf("%s: the default finds %+v, median delay %d", half, all, ours.Required.Median)
 		}
 	}
 }
