@@ -27,8 +27,9 @@ import (
 // DB is a database of ClickHouse, for the rows of one tenant. It is safe for concurrent use.
 type DB struct {
 	driver.Conn
-	cfg  Config
-	ping driver.Conn // never waits for a query
+	cfg   Config
+	ping  driver.Conn // never waits for a query
+	lanes lanes       // for blocks
 }
 
 // Open prepares the connections. The first one is made on demand, so a stage can start before its
@@ -52,7 +53,11 @@ func Open(cfg Config) (*DB, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("database: open ClickHouse: %w", err), conn.Close())
 	}
-	return &DB{Conn: conn, cfg: cfg, ping: ping}, nil
+	lanes, err := newLanes(options)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("database: open ClickHouse: %w", err), ping.Close(), conn.Close())
+	}
+	return &DB{Conn: conn, cfg: cfg, ping: ping, lanes: lanes}, nil
 }
 
 // pingTimeout limits each step of a ping whose context has more time.
@@ -60,7 +65,7 @@ const pingTimeout = 2 * time.Second
 
 // Close ends the connections. A server waits for them when it stops, so call Close before
 // stopping the server.
-func (d *DB) Close() error { return errors.Join(d.ping.Close(), d.Conn.Close()) }
+func (d *DB) Close() error { return errors.Join(d.ping.Close(), d.lanes.close(), d.Conn.Close()) }
 
 // Config returns the configuration with its defaults.
 func (d *DB) Config() Config { return d.cfg }

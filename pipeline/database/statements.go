@@ -95,16 +95,22 @@ var ErrUnwritten = errors.New("ClickHouse acknowledged rows that it could not wr
 // failure. Package engine then restarts the library, which detaches such parts.
 type Insert struct {
 	driver.Batch
+	ctx    context.Context // of the attempt
 	cancel context.CancelFunc
 	failed int64 // number of failed writes
 }
 
 // Insert begins an INSERT with pinned settings. queryID may be empty. The caller must call Close.
 func (d *DB) Insert(ctx context.Context, table, queryID, statement string) (*Insert, error) {
+	return d.begin(ctx, d.Conn, table, queryID, statement)
+}
+
+// begin begins an INSERT on one of the connections of conn.
+func (d *DB) begin(ctx context.Context, conn driver.Conn, table, queryID, statement string) (*Insert, error) {
 	i := new(Insert)
-	ctx, i.cancel = d.insertContext(ctx, table, queryID, i.count)
+	i.ctx, i.cancel = d.insertContext(ctx, table, queryID, i.count)
 	var err error
-	if i.Batch, err = d.PrepareBatch(ctx, statement); err != nil {
+	if i.Batch, err = conn.PrepareBatch(i.ctx, statement); err != nil {
 		i.cancel()
 		return nil, err
 	}

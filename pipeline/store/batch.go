@@ -115,7 +115,6 @@ type block struct {
 	stored string // the query that looks rows up, from sql
 	fields []field
 	rows   rowKeys
-	wire   wire
 
 	statement string
 	suspects  []int // rows that may already be stored: their messages were redelivered
@@ -149,7 +148,6 @@ type rowKey struct {
 // newBlock creates the columns of a table (see makeFields), and a block for them.
 func newBlock(table, stored string, rows rowKeys, columns any) *block {
 	b := &block{table: table, stored: stored, rows: rows, fields: makeFields(reflect.ValueOf(columns).Elem())}
-	b.wire.reader = proto.NewReader(&b.wire.source)
 	b.statement = "INSERT INTO " + table + " (" + strings.Join(b.names(), ", ") + ")"
 	return b
 }

@@ -1,29 +1,26 @@
 package store
 
 import (
-	"bytes"
-	"fmt"
 	"reflect"
 	"strings"
 
 	"github.com/ClickHouse/ch-go/proto"
-	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
 
+	"github.com/plumbline/plumbline/pipeline/database"
 	"github.com/plumbline/plumbline/schema"
 )
 
-// field is one column of a block: its name, the type that it must have in the live table, and its
-// values.
+// field is one column of a block.
 type field struct {
 	name string
-	kind string
+	kind string // the type that it must have in the live table
 	values
 }
 
 // values are the rows of one column, in order of arrival. reset keeps their memory.
 type values interface {
+	database.Values
 	reset()
-	write(dst column.Interface, w *wire) error
 	pick(rows []int) values
 }
 
@@ -97,32 +94,26 @@ func newValues(kind string) values {
 // text is a String column. It keeps strings that alias the messages, not copies of the bytes.
 // Nothing writes to a message.
 type text struct {
-	rows  []string
-	bytes int
+	rows []string
 }
 
-func (t *text) add(s string) {
-	t.rows = append(t.rows, s)
-	t.bytes += len(s)
-}
+func (t *text) add(s string) { t.rows = append(t.rows, s) }
 
 func (t *text) reset() {
 	clear(t.rows) // releases the messages
-	t.rows, t.bytes = t.rows[:0], 0
+	t.rows = t.rows[:0]
 }
 
-// write makes room in the driver's column first. Without it the column grows by a quarter at a
-// time, and copies its contents about twenty times on the way.
-func (t *text) write(dst column.Interface, w *wire) error {
-	if len(w.padding) < t.bytes {
-		w.padding = make([]byte, t.bytes)
+func (t *text) Rows() int { return len(t.rows) }
+
+func (t *text) Encode(w *database.BlockWriter) error {
+	for _, s := range t.rows {
+		w.PutString(s)
+		if err := w.Spill(); err != nil {
+			return err
+		}
 	}
-	if err := dst.AppendRow(w.padding[:t.bytes]); err != nil {
-		return err
-	}
-	dst.Reset() // keeps the memory
-	_, err := dst.Append(t.rows)
-	return err
+	return nil
 }
 
 func (t *text) pick(rows []int) values {
@@ -159,21 +150,16 @@ func forget(column any) {
 	}
 }
 
-// write encodes the column, and the driver decodes it as if it came from the server. The driver's
-// own methods (clickhouse-go) build LowCardinality and Array columns value by value with
-// reflection, which is slower. The figures are in docs/adr/0001-clickhouse-schema.md.
-func (n *native[T]) write(dst column.Interface, w *wire) error {
+func (n *native[T]) Encode(w *database.BlockWriter) error {
 	if p, ok := n.ColumnOf.(proto.Preparable); ok {
 		if err := p.Prepare(); err != nil {
 			return err
 		}
 	}
-	w.encoded.Reset()
-	n.EncodeColumn(&w.encoded)
-	w.source.Reset(w.encoded.Buf)
-	if err := dst.Decode(w.reader, n.Rows()); err != nil {
-		return fmt.Errorf("encode column %s: %w", dst.Name(), err)
+	if state, ok := n.ColumnOf.(proto.StateEncoder); ok {
+		state.EncodeState(&w.Buffer)
 	}
+	n.EncodeColumn(&w.Buffer)
 	return nil
 }
 
@@ -199,14 +185,6 @@ func newList[T any](items func() proto.ColumnOf[T]) *list[T] {
 func (l *list[T]) addItem(item T) { l.array.Data.Append(item) }
 
 func (l *list[T]) endRow() { l.array.Offsets.Append(uint64(l.array.Data.Rows())) }
-
-// wire is the memory in which columns pass to the driver.
-type wire struct {
-	encoded proto.Buffer
-	source  bytes.Reader
-	reader  *proto.Reader
-	padding []byte
-}
 
 func nullable[T any](v T, present bool) proto.Nullable[T] {
 	return proto.Nullable[T]{Set: present, Value: v}

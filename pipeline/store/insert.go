@@ -114,21 +114,11 @@ func (w Writer) send(ctx context.Context, b *block, fields []field) error {
 		b.id = "plumbline-" + w.db.Config().Stage + "-" + uuid.NewString()
 	}
 	b.attempts++
-	batch, err := w.db.Insert(ctx, b.table, b.id+"-"+strconv.Itoa(b.attempts), b.statement)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = batch.Close() }() // after Send there is nothing to close
-	live := batch.Columns()
+	columns := make([]database.Column, len(fields))
 	for i, f := range fields {
-		if got := string(live[i].Type()); got != f.kind {
-			return fmt.Errorf("%w: column %s.%s is %s, want %s", database.ErrDeployment, b.table, f.name, got, f.kind)
-		}
-		if err := f.write(live[i], &b.wire); err != nil {
-			return err
-		}
+		columns[i] = database.Column{Name: f.name, Type: f.kind, Values: f.values}
 	}
-	return batch.Send()
+	return w.db.InsertBlock(ctx, b.table, b.id+"-"+strconv.Itoa(b.attempts), b.statement, columns)
 }
 
 // BadRow is one row that can never be stored.
