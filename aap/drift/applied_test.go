@@ -80,7 +80,7 @@ func TestComparedStateOfVersion4(t *testing.T) {
 	want := *s.expected
 	want.applied = nil
 	tests := slices.Clone(s.detector.tests)
-	for i := range tests { // version 6 has these
+	for i := range tests { // version 6 was the first to have these
 		tests[i].asked, tests[i].all = 0, 0
 	}
 	if !reflect.DeepEqual(read.expected, &want) || !reflect.DeepEqual(read.detector.tests, tests) {
@@ -92,7 +92,7 @@ func TestComparedStateOfVersion4(t *testing.T) {
 			t.Fatal(err)
 		}
 		again, err := UnmarshalState(data)
-		if err != nil || data[0] != version6 || !reflect.DeepEqual(again.expected, state.expected) {
+		if err != nil || data[0] != version7 || !reflect.DeepEqual(again.expected, state.expected) {
 			t.Errorf("version %d is read as\n%+v, want\n%+v; %v", data[0], again.expected, state.expected, err)
 		}
 	}

@@ -144,3 +144,32 @@ func benchStates() []benchState {
 	}
 	return states
 }
+
+// BenchmarkLearningState measures how a state that learns its baseline is written and read.
+func BenchmarkLearningState(b *testing.B) {
+	var s State
+	for _, x := range changing(190, 200, nil, nil) {
+		if s.Step(x, DefaultParams()); s.learning != nil && len(s.learning.traces) == 95 {
+			break
+		}
+	}
+	data, err := s.Marshal()
+	if err != nil || s.learning == nil {
+		b.Fatal(err)
+	}
+	b.Run("write", func(b *testing.B) {
+		b.ReportMetric(float64(len(data)), "bytes")
+		for b.Loop() {
+			if data, err = s.Append(data[:0]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("read", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := UnmarshalState(data); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

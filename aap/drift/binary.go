@@ -7,13 +7,14 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// version6 begins the encoding of a state under modes sessions and pinned, and the others began it before.
+// version7 begins the encoding of a state under modes sessions and pinned, and the others began it before.
 // They are binary. A state of the published rule is JSON, which begins with another byte.
 const (
 	version3 = 3
 	version4 = 4 // a learning state is smaller
 	version5 = 5 // the baseline has the values that its actions apply
 	version6 = 6 // the traces that show a change best, instead of the newest
+	version7 = 7 // a learning state is smaller still
 )
 
 // Marshal returns s encoded: Append(nil).
@@ -26,7 +27,7 @@ func (s *State) Append(data []byte) ([]byte, error) {
 		letter, err := s.marshalLetter()
 		return append(data, letter...), err
 	}
-	c := &codec{data: append(data, version6), version: version6}
+	c := &codec{data: append(data, version7), version: version7}
 	s.code(c)
 	if c.err != nil {
 		return nil, fmt.Errorf("encode drift state: %w", c.err)
@@ -38,7 +39,7 @@ func (s *State) Append(data []byte) ([]byte, error) {
 func UnmarshalState(data []byte) (*State, error) {
 	var s *State
 	var err error
-	if len(data) > 0 && data[0] >= version3 && data[0] <= version6 {
+	if len(data) > 0 && data[0] >= version3 && data[0] <= version7 {
 		s, err = unmarshalBinary(data[1:], data[0])
 	} else {
 		s, err = unmarshalLetter(data)
@@ -103,8 +104,8 @@ func (l *learning) check(c *codec) {
 		}
 	}
 	for _, shape := range l.shapes {
-		if int(shape.action) > maxActions || int(shape.typ) >= actionTypes {
-			c.fail("a shape without an action")
+		if int(shape.action) > maxActions || int(shape.typ) >= actionTypes || shape.features>>len(l.keys) != 0 {
+			c.fail("a shape without an action, or with a feature that has no key")
 		}
 	}
 	for _, a := range l.actions {
@@ -215,137 +216,6 @@ func codeCondition(c *codec, k *condition) {
 			j.examples.code(c)
 		}
 	})
-}
-
-func codeLearning(c *codec, l *learning) {
-	whole(c, &l.first)
-	codeKeys(c, l)
-	c.fixed64(&l.declared)
-	c.flag(&l.full)
-	list(c, &l.actions, maxActions, func(c *codec, a *action) {
-		whole(c, &a.hash)
-		whole(c, &a.typ)
-	})
-	list(c, &l.sessions, maxSessions, func(c *codec, s *session) {
-		if c.version == version3 {
-			c.string(&s.id)
-		} else {
-			c.id(&s.id)
-		}
-		c.bytes(s.chain[:])
-		c.at(&s.last)
-		whole(c, &s.traces)
-		c.flag(&s.done)
-	})
-	list(c, &l.shapes, maxMostTraces, func(c *codec, s *shape) {
-		if c.version == version3 {
-			c.fixed64(&s.features)
-		} else {
-			whole(c, &s.features)
-		}
-		whole(c, &s.facts)
-		whole(c, &s.typ)
-		whole(c, &s.action)
-	})
-	if c.version == version3 {
-		list(c, &l.traces, maxMostTraces, codeReduced3)
-	} else {
-		codeTraces(c, l)
-	}
-	for k := range l.texts {
-		for i := range l.texts[k] {
-			codeTexts(c, &l.texts[k][i])
-		}
-	}
-	whole(c, &l.benefit)
-}
-
-// codeKeys codes each key without what it begins with like the key before it.
-func codeKeys(c *codec, l *learning) {
-	if c.version == version3 {
-		list(c, &l.keys, maxKeys, (*codec).string)
-		return
-	}
-	before := ""
-	list(c, &l.keys, maxKeys, func(c *codec, key *string) {
-		same := 0
-		for same < min(len(before), len(*key)) && before[same] == (*key)[same] {
-			same++
-		}
-		if whole(c, &same); same > len(before) {
-			c.fail("a key with %d bytes of one that has %d", same, len(before))
-			return
-		}
-		rest := (*key)[min(same, len(*key)):]
-		if c.string(&rest); c.reading {
-			*key = before[:same] + rest
-		}
-		before = *key
-	})
-}
-
-// codeTraces codes the traces by columns: most of a trace is as in many others.
-func codeTraces(c *codec, l *learning) {
-	n := len(l.traces)
-	if whole(c, &n); n > maxMostTraces {
-		c.fail("%d traces, want at most %d", n, maxMostTraces)
-		return
-	}
-	if c.reading && n > 0 {
-		l.traces = make([]reduced, n)
-	}
-	packed(c, n, len(l.shapes), func(i int) *uint16 { return &l.traces[i].shape })
-	packed(c, n, len(l.sessions), func(i int) *uint8 { return &l.traces[i].session })
-	var lengths, wordings []*figure
-	for i := range l.traces {
-		r := &l.traces[i]
-		lengths = append(lengths, &r.figures[lengthFigure])
-		if int(r.shape) < len(l.shapes) && l.shapes[r.shape].facts&hasText != 0 { // the others have none
-			wordings = append(wordings, &r.figures[wordingFigure])
-		}
-	}
-	between(c, lengths)
-	between(c, wordings)
-	column(c, n, func(i int) *float32 { return &l.traces[i].confidence }, (*codec).float32)
-	column(c, n, func(i int) *figure { return &l.traces[i].figures[costFigure] }, fixed16)
-	column(c, n, func(i int) *figure { return &l.traces[i].figures[benefitFigure] }, fixed16)
-	for i := range l.traces {
-		r := &l.traces[i]
-		r.figures[confidenceFigure] = figureOf(float64(r.confidence))
-	}
-}
-
-// codeReduced3 codes a trace as version 3 did.
-func codeReduced3(c *codec, r *reduced) {
-	whole(c, &r.shape)
-	whole(c, &r.session)
-	c.float32(&r.confidence)
-	r.figures[confidenceFigure] = figureOf(float64(r.confidence))
-	for i := range r.figures {
-		if i != confidenceFigure {
-			whole(c, &r.figures[i])
-		}
-	}
-}
-
-func codeTexts(c *codec, t *texts) {
-	if whole(c, &t.count); t.count == 0 {
-		return
-	}
-	var numbers [len(t.sum)]uint16 // small numbers of either sign are small
-	for i, n := range t.sum {
-		numbers[i] = uint16(n<<1) ^ uint16(n>>15)
-	}
-	if c.version == version3 {
-		for i := range numbers {
-			whole(c, &numbers[i])
-		}
-	} else {
-		rice(c, numbers[:])
-	}
-	for i, n := range numbers {
-		t.sum[i] = int16(n>>1) ^ -int16(n&1)
-	}
 }
 
 // codeCurrent codes the baseline that is in force.

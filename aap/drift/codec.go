@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
-	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/schema"
@@ -20,9 +18,6 @@ type codec struct {
 	version uint8 // of the encoding
 	reading bool
 	err     error
-
-	pending uint64 // bits that are not in a whole byte, or of the last byte read
-	have    int    // how many
 }
 
 func (c *codec) fail(format string, args ...any) {
@@ -84,15 +79,6 @@ func (c *codec) float64(v *float64) {
 	bits := math.Float64bits(*v)
 	c.fixed64(&bits)
 	*v = math.Float64frombits(bits)
-}
-
-// fixed16 codes a number below 2¹⁶ of which most are large.
-func fixed16[T ~uint16](c *codec, v *T) {
-	if !c.reading {
-		c.data = binary.LittleEndian.AppendUint16(c.data, uint16(*v))
-	} else if part := c.next(2); part != nil {
-		*v = T(binary.LittleEndian.Uint16(part))
-	}
 }
 
 // fixed64 codes a number, such as a hash, whose high bits are as likely as its low ones.
@@ -213,139 +199,6 @@ func list[T any](c *codec, v *[]T, most int, each func(c *codec, element *T)) {
 	}
 	for i := range *v {
 		each(c, &(*v)[i])
-	}
-}
-
-// bits codes the lowest width bits of a number, at most 16. What is coded so ends with align.
-func (c *codec) bits(v *uint16, width int) {
-	if !c.reading {
-		c.pending |= uint64(*v) << c.have
-		for c.have += width; c.have >= 8; c.have -= 8 {
-			c.data = append(c.data, byte(c.pending))
-			c.pending >>= 8
-		}
-		return
-	}
-	for ; c.have < width; c.have += 8 {
-		part := c.next(1)
-		if part == nil {
-			*v = 0
-			return
-		}
-		c.pending |= uint64(part[0]) << c.have
-	}
-	*v = uint16(c.pending & (1<<width - 1))
-	c.pending >>= width
-	c.have -= width
-}
-
-// align ends a run of bits with a whole byte.
-func (c *codec) align() {
-	if !c.reading && c.have > 0 {
-		c.data = append(c.data, byte(c.pending))
-	}
-	c.pending, c.have = 0, 0
-}
-
-// packed codes n numbers below limit, each in as few bits as limit needs.
-func packed[T ~uint8 | ~uint16](c *codec, n, limit int, at func(i int) *T) {
-	width := bits.Len(uint(max(limit, 1) - 1))
-	for i := range n {
-		number := uint16(*at(i))
-		if c.bits(&number, width); int(number) >= limit {
-			c.fail("the number %d, want less than %d", number, limit)
-			return
-		}
-		*at(i) = T(number)
-	}
-	c.align()
-}
-
-// between codes numbers in as few bits as the difference of the greatest and the least needs.
-func between[T ~uint16](c *codec, numbers []*T) {
-	least, greatest := T(math.MaxUint16), T(0)
-	for _, n := range numbers {
-		least, greatest = min(least, *n), max(greatest, *n)
-	}
-	least = min(least, greatest)
-	fixed16(c, &least)
-	fixed16(c, &greatest)
-	if greatest < least {
-		c.fail("numbers from %d to %d", least, greatest)
-		return
-	}
-	width := bits.Len16(uint16(greatest - least))
-	for _, n := range numbers {
-		above := uint16(*n - least)
-		if c.bits(&above, width); above > uint16(greatest-least) {
-			c.fail("a number above %d", greatest)
-			return
-		}
-		*n = least + T(above)
-	}
-	c.align()
-}
-
-// rice codes numbers of which most are about as large as their mean (Rice's code): the lowest bits as they
-// are, and what is above them as so many ones and a zero.
-func rice(c *codec, numbers []uint16) {
-	sum := 0
-	for _, n := range numbers {
-		sum += int(n)
-	}
-	low := uint8(max(0, bits.Len(uint(sum/len(numbers)))-1))
-	if whole(c, &low); low > 16 {
-		c.fail("%d low bits", low)
-		return
-	}
-	one, zero := uint16(1), uint16(0)
-	for i := range numbers {
-		n := &numbers[i]
-		if !c.reading {
-			for range *n >> low {
-				c.bits(&one, 1)
-			}
-			c.bits(&zero, 1)
-			rest := *n & (1<<low - 1)
-			c.bits(&rest, int(low))
-			continue
-		}
-		above, more := 0, one
-		for c.bits(&more, 1); more == 1; c.bits(&more, 1) {
-			above++
-		}
-		var rest uint16
-		c.bits(&rest, int(low))
-		number := above<<low | int(rest)
-		if *n = uint16(number); int(*n) != number {
-			c.fail("the number %d is too large", number)
-			return
-		}
-	}
-	c.align()
-}
-
-// column codes a value of each of n elements: the different values, and for each element the place of its
-// value among them. It is for a column that has few different values.
-func column[T comparable](c *codec, n int, at func(i int) *T, each func(c *codec, v *T)) {
-	var values []T
-	places := make([]uint16, n)
-	if !c.reading {
-		for i := range places {
-			place := slices.Index(values, *at(i))
-			if place < 0 {
-				place = len(values)
-				values = append(values, *at(i))
-			}
-			places[i] = uint16(place)
-		}
-	}
-	list(c, &values, n, each)
-	packed(c, n, len(values), func(i int) *uint16 { return &places[i] })
-	if c.reading && c.err == nil {
-		for i, place := range places {
-			*at(i) = values[place]
-		}
 	}
 }
 

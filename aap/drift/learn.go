@@ -44,10 +44,13 @@ type action struct {
 type session struct {
 	id     string
 	chain  [16]byte // hash of the traces' digests, in order
-	last   int64    // order of the newest trace, in nanoseconds
+	last   int64    // order of the newest trace, in nanoseconds; 0 once it is done
 	traces int
 	done   bool
 }
+
+// complete marks a session as complete. It stays so, however old it is, and whatever comes of it.
+func (s *session) complete() { s.done, s.last = true, 0 }
 
 // texts is the sum of the sketches of the first texts.
 type texts struct {
@@ -76,16 +79,20 @@ func (l *learning) add(x *Sample) {
 	at := orderOf(x)
 	for i := range l.sessions {
 		if at-l.sessions[i].last >= int64(Idle) {
-			l.sessions[i].done = true
+			l.sessions[i].complete()
 		}
 	}
 	n := l.session(x.Session)
 	s := &l.sessions[n]
 	sum := sha256.Sum256(append(s.chain[:], x.Digest[:]...))
 	s.chain = [16]byte(sum[:16])
-	s.last = max(s.last, at)
 	s.traces++
-	s.done = s.done || x.SessionEnd
+	if x.SessionEnd {
+		s.complete()
+	}
+	if !s.done {
+		s.last = max(s.last, at)
+	}
 
 	d := decisionOf(x)
 	r := reduced{session: uint8(n), figures: d.figures, confidence: float32(x.Confidence)}
@@ -112,7 +119,7 @@ func (l *learning) end(id string) {
 	id = boundedID(id)
 	for i := range l.sessions {
 		if l.sessions[i].id == id {
-			l.sessions[i].done = true
+			l.sessions[i].complete()
 		}
 	}
 }

@@ -161,30 +161,45 @@ func TestLearningStateIsReadAsWritten(t *testing.T) {
 	}
 }
 
-// A state that version 3 has stored is read as what it is. testdata/learning-3.bin is that state after
-// 90 traces, as fd1c58c wrote it.
-func TestLearningStateOfVersion3(t *testing.T) {
-	data, err := os.ReadFile("testdata/learning-3.bin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := UnmarshalState(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var learned State
-	samples := changing(130, 120, nil, nil)
-	for i, x := range samples {
-		if learned.Step(x, DefaultParams()); i >= 90 {
-			read.Step(x, DefaultParams())
+// States that older versions have stored continue as those that this one stores. testdata/learning-3.bin is a state
+// after 90 traces, as fd1c58c wrote it, and learning-6.bin as b10c45f5 did. compared-6.bin is one after 215 traces, with
+// an open condition.
+func TestStatesOfOlderVersionsContinue(t *testing.T) {
+	denies := func(_ int, t *schema.Trace) { t.Action.Type = schema.ActionDeny }
+	for _, old := range []struct {
+		file    string
+		samples []Sample
+		after   int
+	}{
+		{"learning-3.bin", changing(130, 120, nil, nil), 90},
+		{"learning-6.bin", changing(130, 120, nil, nil), 90},
+		{"compared-6.bin", changing(260, 200, nil, denies), 215},
+	} {
+		data, err := os.ReadFile("testdata/" + old.file)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	want, err := learned.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := read.Marshal(); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("after the same traces the state has %d bytes, want %d; %v", len(got), len(want), err)
+		read, err := UnmarshalState(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stepped State
+		for i, x := range old.samples {
+			want := stepped.Step(x, DefaultParams())
+			if i < old.after {
+				continue
+			}
+			if got := read.Step(x, DefaultParams()); !reflect.DeepEqual(got, want) {
+				t.Fatalf("%s, trace %d: %+v, want %+v", old.file, i, got, want)
+			}
+		}
+		want, err := stepped.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := read.Marshal(); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s after the same traces: the state has %d bytes, want %d; %v", old.file, len(got), len(want), err)
+		}
 	}
 }
 
