@@ -81,7 +81,7 @@ func TestComparedStateOfVersion4(t *testing.T) {
 	want.applied = nil
 	tests := slices.Clone(s.detector.tests)
 	for i := range tests { // version 6 was the first to have these
-		tests[i].asked, tests[i].all = 0, 0
+		tests[i].bearing, tests[i].all = 0, 0
 	}
 	if !reflect.DeepEqual(read.expected, &want) || !reflect.DeepEqual(read.detector.tests, tests) {
 		t.Errorf("read as\n%+v, want\n%+v", read.expected, want)

@@ -182,7 +182,7 @@ func codeStretch(c *codec, s *stretch) {
 	whole(c, &s.events)
 	whole(c, &s.of)
 	if c.version >= version6 {
-		whole(c, &s.asked)
+		whole(c, &s.bearing)
 		whole(c, &s.all)
 	}
 }

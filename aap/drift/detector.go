@@ -29,13 +29,14 @@ type testSet uint32
 func (s testSet) has(t test) bool { return s>>t&1 == 1 }
 
 // step adds what a trace shows. It returns the tests that reached their limit, and those that reached a
-// tenth of it: they join a condition, whose opening has paid for the false alarm. score is
-// the similarity to the baseline, and lowRate how often it is low there. c is the open condition, or nil.
-func (d *detector) step(x *Sample, observed []observation, score, lowRate float64, p Params, c *condition) (crossed, near testSet) {
+// tenth of it: they join a condition, whose opening has paid for the false alarm. applied are the measured
+// values that the trace applies, a bit each, score is the similarity to the baseline, and lowRate how often
+// it is low there. c is the open condition, or nil.
+func (d *detector) step(x *Sample, observed []observation, applied uint8, score, lowRate float64, p Params, c *condition) (crossed, near testSet) {
 	session, low := d.session(hashOf(x.Session)), score < p.SimilarityThreshold
 	trace := shower{x.TraceID, -1}
 	var shown testSet
-	d.count(x)
+	d.count(x, applied)
 	for _, o := range observed {
 		seen := &session.seen[o.measure]
 		rise, fall := o.measure.tests()
@@ -56,8 +57,8 @@ func (d *detector) step(x *Sample, observed []observation, score, lowRate float6
 				d.examples[t] = examples{}
 			}
 			r.step(read)
-			if (t == test(unescalated) || t == escalationsFall) && r.all == 0 { // a new stretch begins with this trace
-				r.count(x)
+			if bears, counted := bearing(t, x, applied); counted && r.all == 0 { // a new stretch begins with this trace
+				r.count(bears)
 			}
 			c.recede(t, read, r.stretch)
 			if rank := read.rank(); rank > 0 {
@@ -92,9 +93,24 @@ func (d *detector) step(x *Sample, observed []observation, score, lowRate float6
 }
 
 // count counts a trace among all that came since a change began, for the tests whose category depends on it.
-func (d *detector) count(x *Sample) {
-	d.tests[unescalated].count(x)
-	d.tests[escalationsFall].count(x)
+func (d *detector) count(x *Sample, applied uint8) {
+	for i := range d.tests {
+		if bears, counted := bearing(test(i), x, applied); counted {
+			d.tests[i].count(bears)
+		}
+	}
+}
+
+// bearing reports whether a trace bears on the category of a test, and whether the test counts the trace. applied
+// are the measured values that it applies.
+func bearing(t test, x *Sample, applied uint8) (bears, counted bool) {
+	switch {
+	case t == test(unescalated), t == escalationsFall:
+		return x.Escalated, true
+	case t >= fixedTests:
+		return applied>>(t-fixedTests)&1 == 1, !x.Denies()
+	}
+	return false, false
 }
 
 // departing returns those of the tests whose stretch shows their change.

@@ -27,17 +27,19 @@ type stretch struct {
 	events   uint16
 	of       uint16 // observations
 
-	asked, all uint16 // escalated decisions, among all decisions; only of the tests that may say autonomy_expansion
+	// Decisions that bear on the test's category, among all decisions since then: escalated ones for the tests
+	// of autonomy, those that apply the value for the tests of declared values; 0 for the other tests.
+	bearing, all uint16
 }
 
 // count counts a decision of any kind.
-func (s *stretch) count(x *Sample) {
+func (s *stretch) count(bears bool) {
 	if s.all == math.MaxUint16 {
-		s.asked, s.all = s.asked/2, s.all/2
+		s.bearing, s.all = s.bearing/2, s.all/2
 	}
 	s.all++
-	if x.Escalated {
-		s.asked++
+	if bears {
+		s.bearing++
 	}
 }
 

@@ -19,7 +19,10 @@ const (
 
 	leastRate = .01  // no rate is expected to be nearer to 0 or 1, but that which a falling one is compared with
 	rareRate  = .005 // a rate that may be lower cannot fall: an agent that never does it would seem to do it less
-	pull      = 2.0  // decisions of its group that a stratum is given
+	// Decisions of its group that a stratum is given. Which values an action applies is nearly a rule, so
+	// few of its own decisions say more than those of its group: ADR 23 has the likelihood.
+	pull          = 2.0
+	pullOfApplied = 0.5
 )
 
 // rate is a share in 1/65536, as it is stored.
@@ -78,20 +81,21 @@ var (
 	rarely   = belief{.05, 2.} // of unescalated actions outside bounded_actions
 )
 
-// counts counts an event in a baseline, by stratum and session, of decisions with a concentration kappa. Strata of one group resemble each
-// other: escalations are expected by action, and an action that was seen twice is expected to
-// behave like the other actions of its type.
+// counts counts an event in a baseline, by stratum and session, of decisions with a concentration kappa. Strata
+// of one group resemble each other: escalations are expected by action, and an action that was seen twice is
+// expected to behave like the other actions of its type, as if it had been seen pull times more so.
 type counts struct {
 	sessions int
 	kappa    float64
+	pull     float64
 	cells    []cell // stratum by stratum, a cell for each session
 	group    []int  // of each stratum; nil where each is drawn to the mean of all
 }
 
 type cell struct{ events, decisions float64 }
 
-func newCounts(strata, sessions int, kappa float64, group []int) *counts {
-	return &counts{sessions: sessions, kappa: kappa, cells: make([]cell, strata*sessions), group: group}
+func newCounts(strata, sessions int, kappa, pull float64, group []int) *counts {
+	return &counts{sessions: sessions, kappa: kappa, pull: pull, cells: make([]cell, strata*sessions), group: group}
 }
 
 func (c *counts) add(stratum, session int, event bool) {
@@ -142,8 +146,8 @@ func (c *counts) expect(before belief, floor, z float64) (all bounds, strata []b
 	strata = make([]bounds, len(perStratum))
 	for i, own := range perStratum {
 		if own.decisions > 0 {
-			p := (own.events + float64(pull*near[i])) / (own.decisions + pull)
-			strata[i] = boundsOf(p, own.decisions+pull, floor, z)
+			p := (own.events + float64(c.pull*near[i])) / (own.decisions + c.pull)
+			strata[i] = boundsOf(p, own.decisions+c.pull, floor, z)
 		}
 	}
 	return all, strata

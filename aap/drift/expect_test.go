@@ -32,7 +32,7 @@ func TestBoundsOfARate(t *testing.T) {
 // Ten decisions of a session count as 10·7/16 = 4.375. One event in two such sessions gives, with
 // the belief of half an event in one decision, (0.4375 + 0.25) / (8.75 + 0.5) = 0.0743.
 func TestDecisionsOfASessionCountLess(t *testing.T) {
-	c := newCounts(1, 2, kappa, nil)
+	c := newCounts(1, 2, kappa, pull, nil)
 	for i := range 20 {
 		c.add(0, i/10, i == 0)
 	}
@@ -49,7 +49,7 @@ func TestDecisionsOfASessionCountLess(t *testing.T) {
 // An action that was seen once is expected to behave like the others of its type. One that was never
 // seen is unknown.
 func TestStrataAreDrawnToTheirGroup(t *testing.T) {
-	c := newCounts(4, 1, kappa, []int{1, 1, 2, 2})
+	c := newCounts(4, 1, kappa, pull, []int{1, 1, 2, 2})
 	for range 100 {
 		c.add(0, 0, true)
 		c.add(2, 0, false)

@@ -179,7 +179,7 @@ func (f *former) measureRates(m measure) {
 	switch {
 	case m >= fixedMeasures:
 		for i := range each { // an agent that applies a value by chance may have applied it in each of few
-			if decisions := counted.decisions(i); decisions > 0 && decisions < leastApplied {
+			if decisions := counted.decisions(i); decisions > 0 && decisions < leastFigures {
 				each[i] = each[i].or(all)
 			}
 		}
@@ -196,7 +196,7 @@ func (f *former) measureRates(m measure) {
 
 // count counts the event of a measure in the baseline, by strata.
 func (f *former) count(m measure, strata int, group []int, of func(s *shape) int) *counts {
-	counted := newCounts(strata, len(f.sessions), m.kappa(), group)
+	counted := newCounts(strata, len(f.sessions), m.kappa(), m.pull(), group)
 	for i, r := range f.chosen {
 		d := &f.decisions[i]
 		if event, known := d.observe(m, &f.cuts[d.facts.kind()]); known && !f.lacksCut(m, d.facts.kind()) {
@@ -317,7 +317,7 @@ func (f *former) describe(features similarity.Vector) {
 	var sum float64
 	var below [len(f.lows)]*counts
 	for i := range below {
-		below[i] = newCounts(1, len(f.sessions), kappa, nil)
+		below[i] = newCounts(1, len(f.sessions), kappa, pull, nil)
 	}
 	for _, r := range f.chosen {
 		score := f.centroid.similarity(f.vector(r))

@@ -102,6 +102,14 @@ func (m measure) kappa() float64 {
 	return kappa
 }
 
+// pull returns how many decisions of its group a stratum is given.
+func (m measure) pull() float64 {
+	if m >= fixedMeasures {
+		return pullOfApplied
+	}
+	return pull
+}
+
 // caution returns z of the interval that the baseline leaves open.
 func (m measure) caution() float64 {
 	if m == failures {

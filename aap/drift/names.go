@@ -53,6 +53,7 @@ func (s *State) direction(c *condition) schema.Direction {
 		case says == schema.UnknownDirection,
 			says == schema.CommunicationDrift && !textOnly,
 			says == schema.AutonomyExpansion && s.escalatesMore(c),
+			j.test >= fixedTests && !s.givenUp(&j),
 			j.test == test(newTools) && !c.has(test(unescalated)):
 		default:
 			return says
@@ -66,8 +67,17 @@ func (s *State) direction(c *condition) schema.Direction {
 func (s *State) escalatesMore(c *condition) bool {
 	base := s.expected.shares[escalations]
 	return c.has(test(escalations)) || slices.ContainsFunc(c.joined, func(j joined) bool {
-		return share{j.height.asked, j.height.all}.value() > base.value()
+		return j.test < fixedTests && share{j.height.bearing, j.height.all}.value() > base.value()
 	})
+}
+
+// givenUp reports whether a declared value is applied less often in all decisions that are no denial, and not
+// only in those of an action in which it was usual.
+func (s *State) givenUp(j *joined) bool {
+	m, _ := j.test.of()
+	now := share{j.height.bearing, j.height.all}
+	_, most := wilson(now.value(), float64(max(1, now.of)), 2)
+	return most < s.expected.shares[m].value()
 }
 
 // says returns the category of a test. A lower confidence stands for principal_benefit only

@@ -141,7 +141,8 @@ func (d *decision) observe(m measure, cuts *[figures]cut) (event, known bool) {
 	case benefitDown:
 		return below(benefitFigure), f.has(hasBenefit)
 	}
-	return d.values>>(m-fixedMeasures)&1 == 1, f.has(hasCard)
+	// A refusal applies the values of what it refuses: an agent that refuses more does not give them up.
+	return d.values>>(m-fixedMeasures)&1 == 1, f.has(hasCard) && !f.has(denies)
 }
 
 // beyond returns how far the figure of a measure is beyond the cut that it is compared with, in figures
