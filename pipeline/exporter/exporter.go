@@ -88,7 +88,7 @@ const (
 	holdFor = time.Minute
 )
 
-// run folds and seals until ctx ends. A round of sealing begins every cfg.Every, so the sessions that
+// run folds and seals until ctx ends. Rounds of sealing begin at intervals, so the sessions that
 // become due meanwhile share its queries, inserts and disk syncs. It finishes the started groups within
 // the drain budget. It reads RECEIPTS without acks: after a crash the fold restarts at the checkpoint.
 func (e *exporter) run(ctx context.Context) error {
@@ -102,13 +102,13 @@ func (e *exporter) run(ctx context.Context) error {
 		if time.Now().Before(next) {
 			continue
 		}
-		next, e.behind = time.Now().Add(e.cfg.Every), false
-		if err := e.sealDue(ctx, work); err != nil {
+		began := time.Now()
+		e.behind = false
+		due, err := e.sealDue(ctx, work)
+		if err != nil {
 			return service.UnlessEnded(work, err)
 		}
-		if e.behind {
-			next = time.Time{}
-		}
+		next = began.Add(e.pause(due))
 		e.metrics.open.Set(float64(len(e.index.sessions)))
 		e.metrics.holding.Set(float64(e.index.held))
 		e.metrics.folded.Set(float64(e.index.position))
@@ -120,6 +120,25 @@ func (e *exporter) run(ctx context.Context) error {
 		}
 	}
 	return e.saveCheckpoint(work)
+}
+
+// A round costs nearly the same for one session and for many: its queries read whole granules of the
+// tables, and each of its inserts makes a part. So after a round with few sessions, but some, the next
+// one begins later.
+const (
+	fewSessions = groupSessions / 2
+	fewPause    = 3 // times cfg.Every
+)
+
+// pause returns how long after the beginning of a round with so many due sessions the next one begins.
+func (e *exporter) pause(due int) time.Duration {
+	switch {
+	case e.behind:
+		return 0
+	case 0 < due && due < fewSessions:
+		return fewPause * e.cfg.Every
+	}
+	return e.cfg.Every
 }
 
 // backlog returns the number of messages of RECEIPTS that are not folded, or that came after
@@ -160,27 +179,27 @@ func (e *exporter) fold(m *stream.Message) {
 	e.metrics.receipts.Add(float64(len(receipts)))
 }
 
-// sealDue seals every session that is due. It reads the verifier's ack floor first, and then
+// sealDue seals every session that is due, and returns their number. It reads the verifier's ack floor first, and then
 // folds all receipts that were written before it, so every receipt up to the floor is known. It
 // seals groups of sessions concurrently. When ctx ends it starts no further group, and finishes
 // the started ones within work.
-func (e *exporter) sealDue(ctx, work context.Context) error {
+func (e *exporter) sealDue(ctx, work context.Context) (due int, err error) {
 	if err := e.renewKeys(work); err != nil || len(e.index.sessions) == 0 {
-		return err
+		return 0, err
 	}
 	floor, created, err := e.horizon(work)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := e.reread(work, created); err != nil {
-		return err
+		return 0, err
 	}
 	groups := e.due(floor)
 	if len(groups) == 0 {
-		return nil
+		return 0, nil
 	}
 	if err := e.noteSigner(work); err != nil {
-		return err
+		return 0, err
 	}
 	e.names = map[string]store.SessionKey{}
 	running, work := errgroup.WithContext(work)
@@ -189,9 +208,10 @@ func (e *exporter) sealDue(ctx, work context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
+		due += len(group)
 		running.Go(func() error { return e.seal(work, group, floor, created) })
 	}
-	return running.Wait()
+	return due, running.Wait()
 }
 
 // horizon folds every receipt up to the verifier's ack floor on TRACES. It returns the floor and

@@ -181,3 +181,21 @@ func TestRequestedEndsAreNoDeadLetters(t *testing.T) {
 		t.Errorf("%d dead letters, want one for another agent's session and one for an empty object", len(b.dead))
 	}
 }
+
+// A batch of many traces waits half as long as a small one.
+func TestManyTracesWaitHalfAsLong(t *testing.T) {
+	cfg := &Config{BatchRows: 10 * batchWorth, BatchBytes: 1 << 30, BatchAge: time.Second}
+	start := time.Unix(1_760_000_000, 0)
+	for _, c := range []struct {
+		traces int
+		after  time.Duration
+		want   bool
+	}{
+		{batchWorth - 1, 999 * time.Millisecond, false}, {batchWorth - 1, time.Second, true},
+		{batchWorth, 499 * time.Millisecond, false}, {batchWorth, 500 * time.Millisecond, true},
+	} {
+		if got := cfg.BatchDue(c.traces, c.traces, start, start.Add(c.after)); got != c.want {
+			t.Errorf("%d traces after %s: due %v, want %v", c.traces, c.after, got, c.want)
+		}
+	}
+}

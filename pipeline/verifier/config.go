@@ -19,7 +19,7 @@ type Config struct {
 
 	BatchRows  int           `help:"Maximum number of traces in one insert."`
 	BatchBytes int           `help:"Maximum size of the traces in one insert, in bytes."`
-	BatchAge   time.Duration `help:"How long a trace waits for others before it is inserted."`
+	BatchAge   time.Duration `help:"How long a trace waits for others before it is inserted; half as long if a thousand wait."`
 
 	TakeoverAfter time.Duration `help:"How long another verifier may be connected to the broker and not answer until its partitions go to the others. Those of one that was killed go to them sooner."`
 }
@@ -50,7 +50,7 @@ func Default() Config {
 		Rules:      DefaultRules(),
 		BatchRows:  50_000,
 		BatchBytes: 64 << 20,
-		BatchAge:   500 * time.Millisecond,
+		BatchAge:   time.Second,
 
 		TakeoverAfter: 8 * time.Second,
 	}
@@ -80,9 +80,17 @@ func (c *Config) BatchFull(traces, bytes int) bool {
 	return traces >= c.BatchRows || bytes >= c.BatchBytes
 }
 
+// batchWorth is how many traces make a commit worth its cost. A smaller batch waits longer: each insert
+// makes a part, with a sync of some twenty files, and the parts are merged.
+const batchWorth = 1000
+
 // BatchDue reports whether a batch is to be committed: it is full, or its first trace, which joined
-// at since, has waited for BatchAge. A batch that is due only by its age may grow while the
-// previous one is being committed.
+// at since, has waited for BatchAge, or for half of it with batchWorth traces. A batch that is due only
+// by its age may grow while the previous one is being committed.
 func (c *Config) BatchDue(traces, bytes int, since, now time.Time) bool {
-	return traces > 0 && (c.BatchFull(traces, bytes) || !now.Before(since.Add(c.BatchAge)))
+	age := c.BatchAge
+	if traces >= batchWorth {
+		age /= 2
+	}
+	return traces > 0 && (c.BatchFull(traces, bytes) || !now.Before(since.Add(age)))
 }
