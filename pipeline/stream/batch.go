@@ -67,9 +67,12 @@ func (a *assembly) add(e *entry) {
 func (a *assembly) end() {
 	if len(a.batch) > 0 {
 		a.flush(a.batch)
-		a.batch, a.bytes = make([]*entry, 0, cap(a.batch)), 0
+		a.begin()
 	}
 }
+
+// begin begins a batch: the previous one belongs to who got it.
+func (a *assembly) begin() { a.batch, a.bytes = make([]*entry, 0, cap(a.batch)), 0 }
 
 // publish stores messages in few atomic batches, and returns their sequences when all of them are
 // stored. The error is that of the first one, but a transient one takes precedence: the caller

@@ -144,18 +144,20 @@ func (m *Committer) Publish(ctx context.Context, records []Record) ([]Outcome, e
 	return outcomes, first
 }
 
-// gather distributes the records of requests over batches until Close. It hands over a batch when
-// the batch is full or its first record has waited for Config.Linger. Handing over blocks while
-// the previous batch is being committed.
+// gather distributes the records of requests over batches until Close. A batch is due when it is full or
+// its first record has waited for Config.Linger. While the previous batch is being committed, a batch that
+// is due and not full takes more records: so few commits carry many small requests.
 func (m *Committer) gather() {
 	defer close(m.ready)
 	linger := time.NewTimer(0)
 	<-linger.C
-	a := assembly{limits: m.cfg, flush: func(batch []*entry) {
-		linger.Stop()
-		m.ready <- batch
-	}}
+	due := false
+	a := assembly{limits: m.cfg, flush: func(batch []*entry) { m.ready <- batch }}
 	for {
+		var ready chan<- []*entry
+		if due {
+			ready = m.ready
+		}
 		select {
 		case r := <-m.queue:
 			for i := range r.entries {
@@ -167,9 +169,13 @@ func (m *Committer) gather() {
 				if a.add(e); len(a.batch) == 1 {
 					linger.Reset(m.cfg.Linger)
 				}
+				due = due && len(a.batch) > 1 // it began with this record, or was full
 			}
 		case <-linger.C:
-			a.end()
+			due = len(a.batch) > 0
+		case ready <- a.batch:
+			a.begin()
+			due = false
 		case <-m.quit:
 			a.end()
 			return
