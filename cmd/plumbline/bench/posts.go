@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -143,10 +144,8 @@ type seen struct {
 	reached uint64
 }
 
-// watchEvery is how often the verifier's progress is read while traces are posted.
-const watchEvery = 20 * time.Millisecond
-
-// watchVerifier reads the verifier's progress until the returned function is called.
+// watchVerifier notes the verifier's progress until the returned function is called. The broker sends each
+// change of the record of owners. To ask for it many times a second would be a load that no installation has.
 func (s *site) watchVerifier(ctx context.Context) (*[]seen, func() error) {
 	watch := new([]seen)
 	if !s.cfg.runs(machine.Verifier) {
@@ -154,14 +153,25 @@ func (s *site) watchVerifier(ctx context.Context) (*[]seen, func() error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
+	var unread error // of a change
+	note := func(reached uint64) {
+		if len(*watch) == 0 || reached > (*watch)[len(*watch)-1].reached {
+			*watch = append(*watch, seen{time.Now(), reached})
+		}
+	}
 	go func() {
-		ended <- machine.Poll(ctx, watchEvery, func(ctx context.Context) (bool, error) {
-			reached, err := s.reached(ctx, stream.VerifierConsumer)
-			if err == nil && (len(*watch) == 0 || reached > (*watch)[len(*watch)-1].reached) {
-				*watch = append(*watch, seen{time.Now(), reached})
-			}
-			return false, err
-		})
+		bucket, err := s.client.Bucket(ctx, stream.Leases)
+		if err == nil {
+			err = bucket.Watch(ctx, stream.VerifierConsumer, 0, func(change stream.Change) {
+				var shares stream.Shares
+				if err := json.Unmarshal(change.Value, &shares); err != nil {
+					unread = errors.Join(unread, fmt.Errorf("read the verifier's record: %w", err))
+					return
+				}
+				note(shares.Floor())
+			}, func() {})
+		}
+		ended <- err
 	}()
 	return watch, func() error {
 		cancel()
@@ -169,8 +179,8 @@ func (s *site) watchVerifier(ctx context.Context) (*[]seen, func() error) {
 			return err
 		}
 		reached, err := s.reached(context.WithoutCancel(ctx), stream.VerifierConsumer)
-		*watch = append(*watch, seen{time.Now(), reached})
-		return err
+		note(reached)
+		return errors.Join(unread, err)
 	}
 }
 
