@@ -170,7 +170,10 @@ func (c *driftEvalCommand) recordings(ctx context.Context, con *console) (all []
 func recordedFiles(paths, cards []string) (traces, allCards []string, err error) {
 	allCards = slices.Clone(cards)
 	for _, path := range paths {
-		if info, err := os.Stat(path); path == "-" || err != nil || !info.IsDir() { // opening a file that is missing says so
+		switch info, err := os.Stat(path); {
+		case path != "-" && err != nil: // before cards are missed that the directory would have
+			return nil, nil, fmt.Errorf("%w: %w", errNothing, err)
+		case path == "-" || !info.IsDir():
 			traces = append(traces, path)
 			continue
 		}
