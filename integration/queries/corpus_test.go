@@ -98,3 +98,19 @@ func (s *site) sealedTraces(t *testing.T, b store.Bundle, key ed25519.PublicKey)
 	}
 	return ids[1 : len(ids)-1] // without the rows that open and seal
 }
+
+// mostOnDisk is how many bytes a trace of the corpus may take in table traces, raw record included, once the
+// parts are merged. docs/SCALING.md has the other tables.
+const mostOnDisk = 350
+
+func (s *site) checkDisk(t *testing.T) {
+	t.Helper()
+	for _, table := range []string{"traces", "verdicts", "drift_points"} {
+		s.Exec(t, "OPTIMIZE TABLE %s FINAL", s.Local(table))
+		bytes := s.Number(t, "SELECT toUInt64(sum(bytes_on_disk) / sum(rows)) FROM system.parts WHERE active AND database = currentDatabase() AND table = '"+s.Local(table)+"'")
+		t.Logf("table %s takes %d bytes a trace", table, bytes)
+		if table == "traces" && bytes > mostOnDisk {
+			t.Errorf("a trace takes %d bytes in table traces, want at most %d", bytes, mostOnDisk)
+		}
+	}
+}

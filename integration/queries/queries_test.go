@@ -47,6 +47,7 @@ func TestQueriesOnCorpus(t *testing.T) {
 	}
 	s.checkCorpusIsJudged(t, corpus)
 	s.checkCorpusIsSealed(t, all)
+	s.checkDisk(t)
 	got := s.check(t, all, all.traces[0], nil, 0)
 	if want := len(all.deniedByTrigger()); len(got[7]) != want {
 		t.Errorf("7. %d actions were denied and done, want %d", len(got[7]), want)
