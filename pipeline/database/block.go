@@ -41,7 +41,7 @@ func (d *DB) InsertBlock(ctx context.Context, table, queryID, statement string, 
 		return err
 	}
 	defer func() { d.lanes.free <- l }()
-	i, err := d.begin(ctx, l, table, queryID, statement)
+	i, err := d.begin(ctx, l, table, columns[0].Values.Rows(), queryID, statement)
 	if err != nil {
 		return err
 	}

@@ -189,11 +189,18 @@ func TestTLSFilesAreChecked(t *testing.T) {
 func TestInsertsArePinned(t *testing.T) {
 	_, dsn := open(t)
 	d := openDSN(t, dsn+"?async_insert=1&optimize_on_insert=1&insert_distributed_sync=0&insert_quorum=0")
-	ctx, cancel := d.insertContext(t.Context(), "traces", "", func([]clickhouse.ProfileEvent) {})
-	defer cancel()
-	arePinned(t, d, ctx, map[string]string{
-		"async_insert": "0", "optimize_on_insert": "0", "insert_distributed_sync": "1", "insert_quorum": "auto", "log_comment": "plumbline/test/default",
-	})
+	for _, c := range []struct {
+		table   string
+		rows    int
+		indexes string
+	}{{"traces", granuleRows, "0"}, {"traces", granuleRows + 1, "1"}, {refined, 1, "1"}} {
+		ctx, cancel := d.insertContext(t.Context(), c.table, c.rows, "", func([]clickhouse.ProfileEvent) {})
+		arePinned(t, d, ctx, map[string]string{
+			"async_insert": "0", "optimize_on_insert": "0", "insert_distributed_sync": "1", "insert_quorum": "auto", "log_comment": "plumbline/test/default",
+			"materialize_skip_indexes_on_insert": c.indexes,
+		})
+		cancel()
+	}
 }
 
 // They do not affect a reading query either.

@@ -42,6 +42,11 @@ var insertPins = clickhouse.Settings{
 // from the table alone.
 var serialTables = []string{"drift_state", "cards", "card_positions"}
 
+// granuleRows is how many rows one entry of a skip index is about: index_granularity of all tables but one
+// (refined). The indexes of a smaller part say only whether all of it can be skipped, and to build them is a
+// third of the cost of its insert. So the merge that makes it larger builds them.
+const granuleRows = 8192
+
 // readPins are sent with every reading query. A row has copies in two partitions if a publisher
 // repeated a message across the end of a month.
 var readPins = clickhouse.Settings{
@@ -100,15 +105,15 @@ type Insert struct {
 	failed int64 // number of failed writes
 }
 
-// Insert begins an INSERT with pinned settings. queryID may be empty. The caller must call Close.
-func (d *DB) Insert(ctx context.Context, table, queryID, statement string) (*Insert, error) {
-	return d.begin(ctx, d.Conn, table, queryID, statement)
+// Insert begins an INSERT of so many rows with pinned settings. queryID may be empty. The caller must call Close.
+func (d *DB) Insert(ctx context.Context, table string, rows int, queryID, statement string) (*Insert, error) {
+	return d.begin(ctx, d.Conn, table, rows, queryID, statement)
 }
 
 // begin begins an INSERT on one of the connections of conn.
-func (d *DB) begin(ctx context.Context, conn driver.Conn, table, queryID, statement string) (*Insert, error) {
+func (d *DB) begin(ctx context.Context, conn driver.Conn, table string, rows int, queryID, statement string) (*Insert, error) {
 	i := new(Insert)
-	i.ctx, i.cancel = d.insertContext(ctx, table, queryID, i.count)
+	i.ctx, i.cancel = d.insertContext(ctx, table, rows, queryID, i.count)
 	var err error
 	if i.Batch, err = conn.PrepareBatch(i.ctx, statement); err != nil {
 		i.cancel()
@@ -120,12 +125,15 @@ func (d *DB) begin(ctx context.Context, conn driver.Conn, table, queryID, statem
 // insertContext limits the time of one attempt to insert and pins its settings. The limit applies
 // in the server too, because the driver sends the deadline. The wait for the quorum of replicas
 // ends before the attempt does, and the error then names the quorum.
-func (d *DB) insertContext(ctx context.Context, table, queryID string, count func([]clickhouse.ProfileEvent)) (context.Context, context.CancelFunc) {
+func (d *DB) insertContext(ctx context.Context, table string, rows int, queryID string, count func([]clickhouse.ProfileEvent)) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.InsertTimeout)
 	settings := d.pinned(insertPins)
 	settings["insert_quorum_timeout"] = (d.cfg.InsertTimeout / 2).Milliseconds()
 	if slices.Contains(serialTables, table) {
 		settings["insert_quorum_parallel"] = 0
+	}
+	if rows <= granuleRows && table != refined {
+		settings["materialize_skip_indexes_on_insert"] = 0
 	}
 	options := []clickhouse.QueryOption{clickhouse.WithSettings(settings), clickhouse.WithProfileEvents(count)}
 	if queryID != "" {

@@ -36,7 +36,7 @@ func insertRows[T any, R row[T]](ctx context.Context, w Writer, table string, ro
 		}
 	}()
 	statement := "INSERT INTO " + table + " (" + strings.Join(columnsOf[T](), ", ") + ")"
-	batch, err := w.db.Insert(ctx, table, "", statement)
+	batch, err := w.db.Insert(ctx, table, len(rows), "", statement)
 	if err != nil {
 		return err
 	}
