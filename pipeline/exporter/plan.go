@@ -29,14 +29,18 @@ const (
 	groupTraces   = 10_000
 	groupBytes    = 16 << 20
 
+	// near is how many sessions that are due are sorted by their agents. The oldest ones come first, and
+	// rows of an hour are sorted by agent: so a group reads few rows of sessions of other groups.
+	near = 20 * groupSessions
+
 	// spread is how many sessions of a group are processed at a time. Most of their time is spent
 	// waiting for the broker or for disk syncs, which they share.
 	spread = 16
 )
 
 // due returns the sessions that are due, in groups that are sealed with the same queries and
-// writes. The oldest come first, so the sessions of a group are from the same hours, which is what
-// its queries read.
+// writes. The sessions of a group are from the same hours and of few agents, since that is what its
+// queries read.
 func (e *exporter) due(floor uint64) (groups [][]*openSession) {
 	var all []*openSession
 	now := e.index.clock()
@@ -46,6 +50,9 @@ func (e *exporter) due(floor uint64) (groups [][]*openSession) {
 		}
 	}
 	slices.SortFunc(all, func(a, b *openSession) int { return cmp.Compare(a.message, b.message) })
+	for sessions := range slices.Chunk(all, near) {
+		slices.SortStableFunc(sessions, func(a, b *openSession) int { return cmp.Compare(a.key.AgentID, b.key.AgentID) })
+	}
 	first, traces, bytes := 0, 0, int64(0) // of the last group
 	for i, s := range all {
 		n, size := min(len(s.receipts), e.cfg.RotateRows), min(s.bytes, e.cfg.RotateBytes)

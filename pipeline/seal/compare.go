@@ -1,6 +1,7 @@
 package seal
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 
@@ -24,8 +25,12 @@ func (d *Difference) Empty() bool {
 // Compare compares the stored rows of one part with its receipts, by the digests in the rows'
 // columns. It does not check that the bytes have those digests; Read and Changed do. Rows with a
 // sequence outside (after, cut] belong to other parts, unless their digest is receipted. part
-// holds the rows that belong to this one; their sequence becomes the receipt's.
+// holds the rows that belong to this one; their sequence becomes the receipt's. The rows may have any
+// order.
 func Compare(rows []*store.StoredTrace, receipts []schema.Receipt, after, cut uint64) (part []*store.StoredTrace, d Difference) {
+	slices.SortFunc(rows, func(a, b *store.StoredTrace) int { // the same rows give the same result
+		return cmp.Or(a.EventTime.Compare(b.EventTime), cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.TraceID, b.TraceID), bytes.Compare(a.Digest[:], b.Digest[:]))
+	})
 	expected := make(map[schema.Digest]bool, len(receipts)) // true once a row has it
 	sequences := make(map[uint64]schema.Digest, len(receipts))
 	for i := range receipts {

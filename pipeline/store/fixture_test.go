@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -116,7 +118,7 @@ func insert(t testing.TB, s *Store, b *TraceBatch) {
 	}
 }
 
-// sessionOf returns the traces of a session as sealing reads them.
+// sessionOf returns the traces of a session as sealing reads them, in order of event time.
 func sessionOf(t testing.TB, s *Store, trace *schema.Trace) []*StoredTrace {
 	t.Helper()
 	var out []*StoredTrace
@@ -128,6 +130,9 @@ func sessionOf(t testing.TB, s *Store, trace *schema.Trace) []*StoredTrace {
 		}
 		out = append(out, stored)
 	}
+	slices.SortFunc(out, func(a, b *StoredTrace) int {
+		return cmp.Or(a.EventTime.Compare(b.EventTime), cmp.Compare(a.Sequence, b.Sequence))
+	})
 	return out
 }
 

@@ -60,7 +60,7 @@ func TestUnknownCardIsJudgedLater(t *testing.T) {
 	}
 }
 
-func TestSessionsAreReadTogetherAndInOrder(t *testing.T) {
+func TestSessionsAreReadTogether(t *testing.T) {
 	s, _ := open(t)
 	b := s.NewTraceBatch()
 	var keys []SessionKey
@@ -77,25 +77,27 @@ func TestSessionsAreReadTogetherAndInOrder(t *testing.T) {
 	keys = keys[:50]
 	// The same session id under another agent is another session.
 	keys = append(keys, SessionKey{"b", "session-0"}, SessionKey{"nobody", "session-1"})
-	var order []string
-	var last *StoredTrace
+	found := map[string]int{}
 	for trace, err := range s.SessionTraces(t.Context(), SessionQuery{Sessions: keys, From: firstEvent, To: firstEvent.Add(time.Hour)}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		key := trace.AgentID + "/" + trace.SessionID
-		if !slices.Contains(order, key) {
-			order = append(order, key)
-		} else if order[len(order)-1] != key || trace.EventTime.Before(last.EventTime) {
-			t.Fatalf("session %s is repeated, or its traces are out of order", key)
-		}
-		last = trace
+		found[trace.AgentID+"/"+trace.SessionID]++
 		if trace.Verdict == nil || trace.Verdict.TraceID != trace.TraceID {
 			t.Errorf("trace %s has verdict %+v", trace.TraceID, trace.Verdict)
 		}
 	}
-	if len(order) != 50 {
-		t.Errorf("%d sessions, want 50", len(order))
+	for _, key := range keys {
+		want := 3
+		if key == (SessionKey{"b", "session-0"}) || key.AgentID == "nobody" {
+			want = 0
+		}
+		if n := found[key.AgentID+"/"+key.SessionID]; n != want {
+			t.Errorf("%d traces of %+v, want %d", n, key, want)
+		}
+	}
+	if len(found) != 50 {
+		t.Errorf("%d sessions, want 50", len(found))
 	}
 }
 

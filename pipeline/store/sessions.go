@@ -56,8 +56,8 @@ type SessionQuery struct {
 	From, To time.Time
 }
 
-// SessionTraces yields the traces of sessions, session by session, each session in order of event
-// time and stream sequence. It ends after the first error.
+// SessionTraces yields the traces of sessions, in any order: sorting in the database would cost more
+// than sorting each session. It ends after the first error.
 func (r Reader) SessionTraces(ctx context.Context, q SessionQuery) iter.Seq2[*StoredTrace, error] {
 	if len(q.Sessions) == 0 {
 		return func(func(*StoredTrace, error) bool) {}
@@ -111,7 +111,9 @@ func (r Reader) judgedTraces(ctx context.Context, what, traces, verdicts string,
 				if err != nil {
 					return err
 				}
-				current[v.TraceDigest] = v.verdict()
+				if other, verdict := current[v.TraceDigest], v.verdict(); other == nil || precedes(verdict, other) {
+					current[v.TraceDigest] = verdict
+				}
 			}
 			return nil
 		})
@@ -126,6 +128,18 @@ func (r Reader) judgedTraces(ctx context.Context, what, traces, verdicts string,
 			}
 		}
 	}
+}
+
+// precedes reports whether a verdict is the current one of two on the same trace: a judgement, then one
+// that considers the revocation of its card, then the newest.
+func precedes(a, b *schema.Verdict) bool {
+	if a.Status != b.Status {
+		return a.Status == schema.StatusJudged
+	}
+	if c := a.Metadata.CardRevokedAt.Compare(b.Metadata.CardRevokedAt); c != 0 {
+		return c > 0
+	}
+	return a.Timestamp.After(b.Timestamp)
 }
 
 // TracesOfUnknownCards yields up to limit traces that name one of the cards and were never

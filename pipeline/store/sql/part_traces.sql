@@ -8,4 +8,4 @@ PREWHERE tenant = {tenant:String}
         AND agent_id = {agent:String} AND session_id = {session:String}
       WHERE stream_sequence > {after:UInt64} AND stream_sequence <= {cut:UInt64}
       UNION ALL SELECT toFixedString(unhex(arrayJoin({digests:Array(String)})), 32))
-ORDER BY agent_id, session_id, event_time, stream_sequence
+SETTINGS max_block_size = 128 -- as in session_traces

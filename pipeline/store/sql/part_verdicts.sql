@@ -8,5 +8,3 @@ PREWHERE tenant = {tenant:String}
         AND agent_id = {agent:String} AND session_id = {session:String}
       WHERE stream_sequence > {after:UInt64} AND stream_sequence <= {cut:UInt64}
       UNION ALL SELECT toFixedString(unhex(arrayJoin({digests:Array(String)})), 32))
-ORDER BY status = 'judged' DESC, revoked_at DESC, verified_at DESC
-LIMIT 1 BY agent_id, trace_id, trace_digest

@@ -1,7 +1,8 @@
 PREWHERE tenant = {tenant:String}
   AND event_hour BETWEEN {from:UInt32} AND {to:UInt32}
+  AND agent_id IN {agents:Array(String)}
   AND session_id IN {sessions:Array(String)}
   AND (agent_id, session_id) IN (
       SELECT pair.1, pair.2 FROM (SELECT arrayJoin(arrayZip({agents:Array(String)}, {sessions:Array(String)})) AS pair))
-ORDER BY agent_id, session_id, event_time, stream_sequence
-SETTINGS use_skip_indexes_if_final_exact_mode = 0 -- copies of a record have the same session
+SETTINGS use_skip_indexes_if_final_exact_mode = 0, -- copies of a record have the same session
+         max_block_size = 128 -- the driver grows the memory of each block's records step by step

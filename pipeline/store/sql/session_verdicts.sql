@@ -1,8 +1,7 @@
 PREWHERE tenant = {tenant:String}
   AND event_hour BETWEEN {from:UInt32} AND {to:UInt32}
+  AND agent_id IN {agents:Array(String)}
   AND session_id IN {sessions:Array(String)}
   AND (agent_id, session_id) IN (
       SELECT pair.1, pair.2 FROM (SELECT arrayJoin(arrayZip({agents:Array(String)}, {sessions:Array(String)})) AS pair))
-ORDER BY status = 'judged' DESC, revoked_at DESC, verified_at DESC
-LIMIT 1 BY agent_id, trace_id, trace_digest
 SETTINGS use_skip_indexes_if_final_exact_mode = 0 -- copies of a record have the same session
