@@ -178,6 +178,11 @@ func (a *arithmetic) rice(numbers []uint16) {
 	}
 }
 
+// unsigned returns a number of either sign as one without: small ones are small. signed reverses it.
+func unsigned(n int16) uint16 { return uint16(n<<1) ^ uint16(n>>15) }
+
+func signed(n uint16) int16 { return int16(n>>1) ^ -int16(n&1) }
+
 // flag codes a bit as what it says.
 func (a *arithmetic) flag(p *chance, v bool) bool {
 	bit := uint32(0)

@@ -1,8 +1,10 @@
 package drift
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 
 	"github.com/plumbline/plumbline/schema"
 )
@@ -14,7 +16,7 @@ const (
 	version4 = 4 // a learning state is smaller
 	version5 = 5 // the baseline has the values that its actions apply
 	version6 = 6 // the traces that show a change best, instead of the newest
-	version7 = 7 // a learning state is smaller still
+	version7 = 7 // states are smaller still, above all learning ones
 )
 
 // Marshal returns s encoded: Append(nil).
@@ -121,7 +123,7 @@ func (s *State) code(c *codec) {
 	optional(c, &s.learning, codeLearning)
 	optional(c, &s.expected, codeCurrent)
 	list(c, &s.detector.tests, int(tests), codeRunning)
-	list(c, &s.detector.sessions, openSessions, codeSeen)
+	codeSeen(c, &s.detector)
 	if c.version < version6 {
 		s.codeTellings(c)
 	} else {
@@ -137,7 +139,20 @@ func (s *State) code(c *codec) {
 	}
 }
 
+// commonParams were the defaults when version 7 was made. They never change here: a state with them has one byte.
+var commonParams = Params{
+	SimilarityThreshold: .3, Sustained: 3, Mode: ModeSessions, Sessions: 10, LeastTraces: 50, MostTraces: 200,
+	StreakSessions: 2, FalseAlarms: 1e-4, Window: 50, Profile: ProfileSpec,
+}
+
 func codeParams(c *codec, p *Params) {
+	if c.version >= version7 {
+		common := *p == commonParams
+		if c.flag(&common); common {
+			*p = commonParams
+			return
+		}
+	}
 	c.float64(&p.SimilarityThreshold)
 	whole(c, &p.Sustained)
 	c.string((*string)(&p.Mode))
@@ -177,6 +192,12 @@ func codeRunning(c *codec, r *running) {
 }
 
 func codeStretch(c *codec, s *stretch) {
+	if c.version >= version7 { // most tests have none
+		none := *s == stretch{}
+		if c.flag(&none); none {
+			return
+		}
+	}
 	c.float32(&s.cusum)
 	c.float32(&s.expected)
 	whole(c, &s.events)
@@ -187,12 +208,38 @@ func codeStretch(c *codec, s *stretch) {
 	}
 }
 
-func codeSeen(c *codec, s *sessionSeen) {
-	c.fixed64(&s.session)
-	for i := range s.seen {
-		whole(c, &s.seen[i].events)
-		whole(c, &s.seen[i].of)
+// codeSeen codes what sessions have shown. A session has as many decisions of most measures, and few events.
+func codeSeen(c *codec, d *detector) {
+	list(c, &d.sessions, openSessions, func(c *codec, s *sessionSeen) {
+		c.fixed64(&s.session)
+		for i := range s.seen {
+			if c.version < version7 {
+				whole(c, &s.seen[i].events)
+				whole(c, &s.seen[i].of)
+			}
+		}
+	})
+	if c.version < version7 || len(d.sessions) == 0 {
+		return
 	}
+	a := c.arithmetic()
+	var same, none [measures + 1]chance
+	for i := range d.sessions {
+		before := uint8(0)
+		for m := range d.sessions[i].seen {
+			s := &d.sessions[i].seen[m]
+			if a.flag(&same[m], s.of == before) {
+				s.of = before
+			} else {
+				s.of = uint8(a.raw(uint32(s.of), 8))
+			}
+			before = s.of
+			if !a.flag(&none[m], s.events == 0) {
+				s.events = uint8(a.raw(uint32(s.events), 8))
+			}
+		}
+	}
+	a.end()
 }
 
 func codeCondition(c *codec, k *condition) {
@@ -233,7 +280,7 @@ func codeExpectations(c *codec, e *expectations) {
 	c.digest(&e.source)
 	whole(c, &e.Traces)
 	list(c, &e.centroid.keys, maxKeys, (*codec).fixed64)
-	list(c, &e.centroid.weights, maxKeys, (*codec).float32)
+	list(c, &e.centroid.weights, maxKeys, func(c *codec, w *float32) { codeWeight(c, w, e.Traces) })
 	c.float64(&e.centroid.length)
 	c.float32(&e.usual)
 	for i := range e.lows {
@@ -246,7 +293,7 @@ func codeExpectations(c *codec, e *expectations) {
 		}
 	}
 	list(c, &e.actions, maxActions, func(c *codec, a *actionRates) {
-		whole(c, &a.action)
+		codeHash(c, &a.action)
 		codeBounds(c, &a.escalations)
 		codeBounds(c, &a.failures)
 	})
@@ -273,15 +320,47 @@ func codeExpectations(c *codec, e *expectations) {
 	c.flag(&e.scoresBenefit)
 }
 
+// codeWeight codes a weight of the centroid: of most keys the share of the baseline's traces that have it.
+func codeWeight(c *codec, w *float32, traces int) {
+	if c.version < version7 { // as in the ids of baselines
+		c.float32(w)
+		return
+	}
+	of := func(n int) float32 { return float32(float64(n-1) / float64(max(1, traces))) }
+	n := 1 // 0 where it is no share
+	if share := float64(*w) * float64(traces); share >= 0 && share <= maxMostTraces {
+		n += int(math.Round(share))
+	}
+	if math.Float32bits(of(n)) != math.Float32bits(*w) {
+		n = 0
+	}
+	if whole(c, &n); n == 0 {
+		c.float32(w)
+	} else {
+		*w = of(n)
+	}
+}
+
 // codeApplied codes the values that the actions of the baseline apply.
 func codeApplied(c *codec, e *expectations) {
 	list(c, &e.applied, maxApplied, func(c *codec, a *appliedRates) {
-		whole(c, &a.action)
+		codeHash(c, &a.action)
 		for i := range e.values {
 			whole(c, &a.rate[i].mean)
 			whole(c, &a.rate[i].low)
 		}
 	})
+}
+
+// codeHash codes the hash of an action.
+func codeHash(c *codec, hash *uint32) {
+	if c.version < version7 { // as in the ids of baselines
+		whole(c, hash)
+	} else if !c.reading {
+		c.data = binary.LittleEndian.AppendUint32(c.data, *hash)
+	} else if part := c.next(4); part != nil {
+		*hash = binary.LittleEndian.Uint32(part)
+	}
 }
 
 // codeBounds codes rates that are all unknown in one byte.
@@ -298,10 +377,23 @@ func codeText(c *codec, t *textSum) {
 	if t.length == 0 {
 		return
 	}
-	for i := range t.sum {
-		n := []byte{byte(t.sum[i])}
-		c.bytes(n)
-		t.sum[i] = int8(n[0])
+	if c.version < version7 { // as in the ids of baselines
+		for i := range t.sum {
+			n := []byte{byte(t.sum[i])}
+			c.bytes(n)
+			t.sum[i] = int8(n[0])
+		}
+		return
+	}
+	var numbers [len(t.sum)]uint16
+	for i, n := range t.sum {
+		numbers[i] = unsigned(int16(n))
+	}
+	a := c.arithmetic()
+	a.rice(numbers[:])
+	a.end()
+	for i, n := range numbers {
+		t.sum[i] = int8(signed(n))
 	}
 }
 

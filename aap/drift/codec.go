@@ -2,7 +2,6 @@ package drift
 
 import (
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -113,7 +112,7 @@ func (c *codec) string(v *string) {
 
 // id codes an id of at most 64 bytes. A UUID takes 17 bytes.
 func (c *codec) id(v *string) {
-	uuid, isUUID := uuidOf(*v)
+	uuid, isUUID := schema.ParseUUID(*v)
 	n := len(*v)
 	if isUUID {
 		n = uuidMark
@@ -121,7 +120,7 @@ func (c *codec) id(v *string) {
 	if whole(c, &n); n == uuidMark {
 		c.bytes(uuid[:])
 		if c.reading {
-			*v = uuid.text()
+			*v = uuid.String()
 		}
 		return
 	}
@@ -134,7 +133,7 @@ func (c *codec) id(v *string) {
 
 // traceID codes an id of any length. A UUID takes 17 bytes.
 func (c *codec) traceID(v *string) {
-	uuid, isUUID := uuidOf(*v)
+	uuid, isUUID := schema.ParseUUID(*v)
 	n := len(*v) + 1
 	if isUUID {
 		n = 0
@@ -149,27 +148,12 @@ func (c *codec) traceID(v *string) {
 		return
 	}
 	if c.bytes(uuid[:]); c.reading {
-		*v = uuid.text()
+		*v = uuid.String()
 	}
 }
 
 // uuidMark stands for the length of a UUID in lower case.
 const uuidMark = 65
-
-type uuid [16]byte
-
-func uuidOf(text string) (u uuid, is bool) {
-	if len(text) != 36 {
-		return u, false
-	}
-	_, err := hex.Decode(u[:], []byte(text[:8]+text[9:13]+text[14:18]+text[19:23]+text[24:]))
-	return u, err == nil && u.text() == text
-}
-
-func (u uuid) text() string {
-	digits := hex.EncodeToString(u[:])
-	return digits[:8] + "-" + digits[8:12] + "-" + digits[12:16] + "-" + digits[16:20] + "-" + digits[20:]
-}
 
 // at codes nanoseconds since 1970; the zero time is not allowed.
 func (c *codec) at(v *int64) {

@@ -17,7 +17,8 @@ func codeLearning(c *codec, l *learning) {
 	whole(c, &l.first)
 	c.flag(&l.full)
 	whole(c, &l.benefit)
-	list(c, &l.sessions, maxSessions, codeSession)
+	before := int64(0)
+	list(c, &l.sessions, maxSessions, func(c *codec, s *session) { before = codeSession(c, s, before) })
 	size(c, &l.keys, maxKeys)
 	size(c, &l.actions, maxActions)
 	size(c, &l.shapes, maxMostTraces)
@@ -29,11 +30,11 @@ func codeLearning(c *codec, l *learning) {
 	a.keys(l)
 	a.shapes(l)
 	a.traces(l)
-	before := &l.texts[0][0]
+	like := &l.texts[0][0]
 	for k := range l.texts {
 		for i := range l.texts[k] {
-			a.texts(&l.texts[k][i], before)
-			before = &l.texts[k][0]
+			a.texts(&l.texts[k][i], like)
+			like = &l.texts[k][0]
 		}
 	}
 	a.end()
@@ -49,13 +50,25 @@ func size[T any](c *codec, v *[]T, most int) {
 	}
 }
 
-func codeSession(c *codec, s *session) {
+// codeSession codes a session. before is when the session before it had its newest trace that counts; codeSession
+// returns that of s, or before.
+func codeSession(c *codec, s *session, before int64) int64 {
 	c.id(&s.id)
 	c.bytes(s.chain[:])
-	whole(c, &s.traces)
-	if c.flag(&s.done); !s.done { // a session that is complete stays so, however old it is
-		c.at(&s.last)
+	traces := s.traces << 1
+	if s.done {
+		traces |= 1
 	}
+	whole(c, &traces)
+	s.traces, s.done = traces>>1, traces&1 == 1
+	if s.done { // it stays so, however old it is
+		return before
+	}
+	later := s.last - before
+	since := uint64(later<<1) ^ uint64(later>>63)
+	whole(c, &since)
+	s.last = before + (int64(since>>1) ^ -int64(since&1))
+	return s.last
 }
 
 // words are what the keys of AAP section 8.3 begin with, or are.
@@ -75,7 +88,7 @@ const (
 
 func (a *arithmetic) keys(l *learning) {
 	var word [len(words)]chance
-	var letter [endOfKey + 1]chance
+	var letter [endOfKey + 1][endOfKey + 1]chance // by the one before
 	var isDeclared chance
 	for i := range l.keys {
 		key := l.keys[i]
@@ -86,7 +99,7 @@ func (a *arithmetic) keys(l *learning) {
 			}
 		}
 		longest = int(a.tree(word[:], uint32(longest)))
-		text := []byte(words[longest])
+		text, before := []byte(words[longest]), endOfKey
 		for at := len(text); ; at++ {
 			next, mark := byte(0), endOfKey
 			if at < len(key) {
@@ -94,7 +107,8 @@ func (a *arithmetic) keys(l *learning) {
 					mark = otherLetter
 				}
 			}
-			mark = int(a.tree(letter[:], uint32(mark)))
+			mark = int(a.tree(letter[before][:], uint32(mark)))
+			before = mark
 			if mark == endOfKey || a.c.err != nil {
 				break
 			}
@@ -117,10 +131,7 @@ func (a *arithmetic) keys(l *learning) {
 // shapes codes the actions and the shapes: of these the features and facts each by its own chance.
 func (a *arithmetic) shapes(l *learning) {
 	for i := range l.actions {
-		o := &l.actions[i]
-		high := a.raw(o.hash>>16, 16)
-		o.hash = high<<16 | a.raw(o.hash&(1<<16-1), 16)
-		o.typ = uint8(a.raw(uint32(o.typ), 3))
+		l.actions[i].typ = uint8(a.raw(uint32(l.actions[i].typ), 3))
 	}
 	var features [maxKeys]chance
 	var fact [16]chance
@@ -145,6 +156,37 @@ func (a *arithmetic) shapes(l *learning) {
 		}
 		s.typ = uint8(a.tree(typ[s.action][:], uint32(s.typ)))
 	}
+	var isNamed chance
+	for i := range l.actions {
+		hash, named := &l.actions[i].hash, l.named(uint8(i))
+		if a.flag(&isNamed, *hash == named) {
+			*hash = named
+			continue
+		}
+		high := a.raw(*hash>>16, 16)
+		*hash = high<<16 | a.raw(*hash&(1<<16-1), 16)
+	}
+}
+
+// named returns the hash of an action as the keys of its first shape say it: nearly always it is so.
+func (l *learning) named(action uint8) uint32 {
+	i := slices.IndexFunc(l.shapes, func(s shape) bool { return s.action == action })
+	if i < 0 {
+		return 0
+	}
+	typ, name := "", ""
+	for k, key := range l.keys {
+		if l.shapes[i].features>>k&1 == 0 {
+			continue
+		}
+		if text, found := strings.CutPrefix(key, typePrefix); found {
+			typ = text
+		}
+		if text, found := strings.CutPrefix(key, namePrefix); found {
+			name = text
+		}
+	}
+	return actionHash(typ, name)
 }
 
 // traces codes the traces by columns: most of a trace is as in many others.
@@ -262,13 +304,12 @@ func (a *arithmetic) texts(t, like *texts) {
 	expected := func(i int) int16 { return int16(int(like.sum[i]) * part >> 8) }
 	if !a.reading {
 		for i := range numbers {
-			n := t.sum[i] - expected(i)
-			numbers[i] = uint16(n<<1) ^ uint16(n>>15)
+			numbers[i] = unsigned(t.sum[i] - expected(i))
 		}
 	}
 	a.rice(numbers[:])
 	for i, n := range numbers {
-		t.sum[i] = expected(i) + (int16(n>>1) ^ -int16(n&1))
+		t.sum[i] = expected(i) + signed(n)
 	}
 }
 

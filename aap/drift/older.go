@@ -139,7 +139,7 @@ func (r *older) texts(t *texts) {
 		r.rice(numbers[:])
 	}
 	for i, n := range numbers {
-		t.sum[i] = int16(n>>1) ^ -int16(n&1)
+		t.sum[i] = signed(n)
 	}
 }
 

@@ -208,6 +208,7 @@ func (c *copies) copy(text string) string {
 const (
 	valuePrefix   = "value:"
 	namePrefix    = "action_name:"
+	typePrefix    = "action:"
 	confidenceKey = "confidence"
 )
 

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -64,58 +62,6 @@ func (l *Loops) Add(a Act, traceID string) (finding schema.SessionFinding, found
 	}
 	return finding, found
 }
-
-// Append appends the encoded runs to data. There is nothing to encode of no session.
-func (l *Loops) Append(data []byte) []byte {
-	for i := range l.sessions {
-		f, r := &l.sessions[i], &l.sessions[i].run
-		kind := byte(r.Kind)
-		if r.Mixed {
-			kind |= mixedBit
-		}
-		data = append(data, kind)
-		for _, n := range [...]uint64{f.session, r.Same, r.Asked, uint64(r.Place)} {
-			data = binary.LittleEndian.AppendUint64(data, n)
-		}
-		for _, n := range [...]uint32{r.Count, r.Fresh, r.Here, r.FreshHere, uint32(len(f.first))} {
-			data = binary.AppendUvarint(data, uint64(n))
-		}
-		data = append(data, f.first...)
-	}
-	return data
-}
-
-const mixedBit = 1 << 7
-
-// LoadLoops reads what Append has written.
-func LoadLoops(data []byte) (l Loops, err error) {
-	const fixed = 1 + 4*8
-	for len(data) > 0 {
-		if len(data) < fixed || len(l.sessions) == maxFollowed {
-			return Loops{}, errLoops
-		}
-		f := following{session: binary.LittleEndian.Uint64(data[1:])}
-		f.run = run{Kind: kind(data[0] &^ mixedBit), Mixed: data[0]&mixedBit != 0, Same: binary.LittleEndian.Uint64(data[9:]),
-			Asked: binary.LittleEndian.Uint64(data[17:]), Place: int64(binary.LittleEndian.Uint64(data[25:]))}
-		data = data[fixed:]
-		length := uint32(0)
-		for _, to := range [...]*uint32{&f.run.Count, &f.run.Fresh, &f.run.Here, &f.run.FreshHere, &length} {
-			n, size := binary.Uvarint(data)
-			if size <= 0 || n > 1<<32-1 {
-				return Loops{}, errLoops
-			}
-			*to, data = uint32(n), data[size:]
-		}
-		if f.run.Kind > refusal || int(length) > len(data) {
-			return Loops{}, errLoops
-		}
-		f.first, data = string(data[:length]), data[length:]
-		l.sessions = append(l.sessions, f)
-	}
-	return l, nil
-}
-
-var errLoops = errors.New("the runs of equal acts of an agent's sessions cannot be decoded")
 
 // LoopAlertPrefix precedes the id of an alert about a loop in a session that has not been sealed.
 const LoopAlertPrefix = "loop."

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/aap/session"
@@ -29,29 +30,33 @@ func fingerprintOf(text string) fingerprint {
 	return fingerprint(sum[:])
 }
 
-func fingerprintOfDigest(d schema.Digest) fingerprint { return fingerprint(d[:]) }
+// contentMark is the first 4 bytes of the digest of a trace's content. Two contents with one id have the same mark once
+// in four billion times: then the second counts as a copy, and not as a conflict. It is not applied in either case.
+type contentMark [4]byte
+
+func markOf(d schema.Digest) contentMark { return contentMark(d[:]) }
 
 // recent lists the traces of a series that were applied last, oldest first: for each the fingerprint
-// of its id and that of its content. For an older trace this is not needed: a copy has the same time
+// of its id and the mark of its content. For an older trace this is not needed: a copy has the same time
 // and is late, and another content with the same id is late, too, unless it has a newer time.
 type recent []byte
 
-const mentionBytes = 2 * len(fingerprint{})
+const mentionBytes = len(fingerprint{}) + len(contentMark{})
 
 // remembered is how many traces recent holds.
 const remembered = 32
 
-func (r *recent) add(id, content fingerprint) {
+func (r *recent) add(id fingerprint, content contentMark) {
 	if len(*r) >= remembered*mentionBytes {
 		*r = append((*r)[:0], (*r)[len(*r)-(remembered-1)*mentionBytes:]...)
 	}
 	*r = append(append(*r, id[:]...), content[:]...)
 }
 
-func (r recent) content(id fingerprint) (content fingerprint, known bool) {
+func (r recent) content(id fingerprint) (content contentMark, known bool) {
 	for ; len(r) > 0; r = r[mentionBytes:] {
 		if fingerprint(r[:len(id)]) == id {
-			return fingerprint(r[len(id):mentionBytes]), true
+			return contentMark(r[len(id):mentionBytes]), true
 		}
 	}
 	return content, false
@@ -59,10 +64,11 @@ func (r recent) content(id fingerprint) (content fingerprint, known bool) {
 
 // The packed form of a content, which is stored as it is: packedTag; the greatest order that the
 // series has applied, 8 bytes; the number of its recent traces, a byte; these; the length of its
-// loops, 2 bytes; these; the state of the step. Older engines stored JSON, which begins with another
-// byte.
+// loops, 2 bytes; these; the state of the step. Older engines stored longMarks instead of packedTag, and marks
+// of 8 bytes, and before that JSON, which begins with another byte.
 const (
-	packedTag   = 1
+	longMarks   = 1
+	packedTag   = 2
 	packedFixed = 1 + 8 + 1
 )
 
@@ -88,9 +94,12 @@ func recentOf(packed []byte) recent {
 
 // unpack decodes what append wrote, or what older engines stored.
 func unpack(data []byte) (c *content, reached int64, err error) {
-	if isPacked(data) {
-		c, reached, err = unpackBinary(data)
-	} else {
+	switch {
+	case isPacked(data):
+		c, reached, err = unpackBinary(data, mentionBytes)
+	case len(data) > 0 && data[0] == longMarks:
+		c, reached, err = unpackBinary(data, longMention)
+	default:
 		c, reached, err = unpackJSON(data)
 	}
 	if err != nil {
@@ -101,19 +110,32 @@ func unpack(data []byte) (c *content, reached int64, err error) {
 
 var errShort = errors.New("it ends too early")
 
-func unpackBinary(data []byte) (*content, int64, error) {
-	if len(data) < packedFixed || len(data) < packedFixed+int(data[packedFixed-1])*mentionBytes+2 {
+// unpackBinary decodes a packed content that has so many bytes for each recent trace.
+func unpackBinary(data []byte, each int) (*content, int64, error) {
+	if len(data) < packedFixed || len(data) < packedFixed+int(data[packedFixed-1])*each+2 {
 		return nil, 0, errShort
 	}
 	reached := int64(binary.LittleEndian.Uint64(data[1:]))
-	c := &content{recent: make(recent, 0, remembered*mentionBytes)}
-	c.recent = append(c.recent, recentOf(data)...)
-	data = data[packedFixed+len(c.recent):]
+	end := packedFixed + int(data[packedFixed-1])*each
+	c := &content{recent: recentFrom(data[packedFixed:end], each)}
+	data = data[end:]
 	length := 2 + int(binary.LittleEndian.Uint16(data))
 	if length > len(data) {
 		return nil, 0, errShort
 	}
 	return c, reached, c.decode(data[2:length], data[length:])
+}
+
+// longMention is how many bytes older engines stored of each recent trace.
+const longMention = 2 * len(fingerprint{})
+
+// recentFrom returns recent traces that were stored in so many bytes each.
+func recentFrom(stored []byte, each int) recent {
+	r := make(recent, 0, remembered*mentionBytes)
+	for part := range slices.Chunk(stored, each) {
+		r = append(r, part[:mentionBytes]...)
+	}
+	return r
 }
 
 // storedSeries is how older engines stored a series.
@@ -129,10 +151,10 @@ func unpackJSON(data []byte) (*content, int64, error) {
 	if err := json.Unmarshal(data, &w); err != nil {
 		return nil, 0, err
 	}
-	if len(w.Recent)%mentionBytes != 0 {
+	if len(w.Recent)%longMention != 0 {
 		return nil, 0, fmt.Errorf("%d bytes of recent traces", len(w.Recent))
 	}
-	c := &content{recent: w.Recent}
+	c := &content{recent: recentFrom(w.Recent, longMention)}
 	return c, w.Reached, c.decode(w.Loops, w.Series)
 }
 

@@ -40,7 +40,7 @@ func TestStatesOfOlderEnginesContinue(t *testing.T) {
 		t.Fatal(err)
 	}
 	packed.insertStates([]store.DriftState{row})
-	if row.State, err = json.Marshal(&storedSeries{Recent: c.recent, Loops: c.loops.Append(nil), Reached: reached, Series: state}); err != nil {
+	if row.State, err = json.Marshal(&storedSeries{Recent: longRecent(c.recent), Loops: c.loops.Append(nil), Reached: reached, Series: state}); err != nil {
 		t.Fatal(err)
 	}
 	older.insertStates([]store.DriftState{row})
@@ -55,6 +55,46 @@ func TestStatesOfOlderEnginesContinue(t *testing.T) {
 	for key, s := range got.states {
 		if !slices.Equal(s.State, want.states[key].State) {
 			t.Error("the states differ")
+		}
+	}
+}
+
+// longRecent returns recent traces as older engines stored them, whose marks were longer.
+func longRecent(r recent) (long []byte) {
+	for part := range slices.Chunk(r, mentionBytes) {
+		long = append(append(long, part...), make([]byte, longMention-mentionBytes)...)
+	}
+	return long
+}
+
+// A packed state that an older engine stored continues as the one that this engine packs.
+func TestPackedStatesOfOlderEnginesContinue(t *testing.T) {
+	b := newBench(Default(), noCards{}, nil)
+	for _, m := range traces(0, 40) {
+		b.receive(m)
+	}
+	b.finish()
+	packed := b.take().states[0].State
+	want, reached, err := unpack(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := longRecent(want.recent)
+	older := append(append([]byte{longMarks}, packed[1:packedFixed]...), long...)
+	older = append(older, packed[packedFixed+len(want.recent):]...)
+	got, at, err := unpack(older)
+	if err != nil || at != reached {
+		t.Fatalf("reached %d, want %d; %v", at, reached, err)
+	}
+	if again, err := got.append(nil, at); err != nil || !slices.Equal(again, packed) {
+		t.Errorf("packed again it has %d bytes, want the %d of the newer one; %v", len(again), len(packed), err)
+	}
+	if isPacked(older) {
+		t.Error("what an older engine packed is kept as it is")
+	}
+	for end := range older {
+		if _, _, err := unpack(older[:end]); err == nil {
+			t.Fatalf("%d of %d bytes are accepted", end, len(older))
 		}
 	}
 }

@@ -28,7 +28,7 @@ type fold struct {
 	queue    queue
 	series   map[seriesKey]*series
 	agents   map[string]*series       // the series of each agent that came into memory last
-	waiting  map[identity]fingerprint // content of each trace in the queue
+	waiting  map[identity]contentMark // content of each trace in the queue
 	position uint64                   // sequence of the newest message
 	out      batch
 	changed  []*series // series with finished messages since the last checkpoint
@@ -107,7 +107,7 @@ func newFold(partition int, created time.Time, rules *Rules, pins Pins, retainUn
 		queue:   queue{rules: rules},
 		series:  map[seriesKey]*series{},
 		agents:  map[string]*series{},
-		waiting: map[identity]fingerprint{},
+		waiting: map[identity]contentMark{},
 	}
 }
 
@@ -149,7 +149,7 @@ func (f *fold) receive(e *entry) {
 	switch {
 	case c.names(e.message.Sequence):
 		f.out.finish(e.message.Received)
-	case known && content == fingerprintOfDigest(e.sample.Digest):
+	case known && content == markOf(e.sample.Digest):
 		f.out.duplicates++
 		f.finish(e)
 	case known:
@@ -157,7 +157,7 @@ func (f *fold) receive(e *entry) {
 	case e.order < c.last:
 		f.skip(e, statusLate)
 	default:
-		f.waiting[identity{c, e.id}] = fingerprintOfDigest(e.sample.Digest)
+		f.waiting[identity{c, e.id}] = markOf(e.sample.Digest)
 		f.queue.add(e)
 	}
 	f.rest(c) // it got nothing new
@@ -216,7 +216,7 @@ func (f *fold) apply(e *entry) {
 		f.fault = err
 		return
 	}
-	opened.recent.add(e.id, fingerprintOfDigest(e.sample.Digest))
+	opened.recent.add(e.id, markOf(e.sample.Digest))
 	if !e.future {
 		c.last = e.order
 	}

@@ -9,6 +9,7 @@ import (
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/fleet"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -53,11 +54,35 @@ func fleetLives(t testing.TB) *lives {
 	return l
 }
 
-// A series of the simulated fleet takes at most 4 KiB at every trace of its life.
+// recordedLives are those of the recorded agents. The last trace of each session says that it is.
+func recordedLives(t testing.TB) *lives {
+	corpus, l := pipelinetest.ReadCorpus(t), newLives()
+	for _, card := range corpus.Cards {
+		l.card(t, card)
+	}
+	for _, r := range corpus.Records {
+		l.trace(r.Agent, r.Data)
+	}
+	for _, traces := range l.of {
+		ended := map[string]bool{}
+		for _, trace := range slices.Backward(traces) {
+			trace.Context.SessionEnd = !ended[trace.Context.SessionID]
+			ended[trace.Context.SessionID] = true
+		}
+	}
+	return l
+}
+
+// A series takes at most 4 KiB at every trace of its life: of the recorded agents, whose sessions run side by side, and
+// of the simulated fleet.
 func TestSeriesAreSmallInMemory(t *testing.T) {
-	l := fleetLives(t)
-	for _, agent := range slices.Sorted(maps.Keys(l.of)) {
-		l.live(t, agent)
+	for name, lives := range map[string]func(testing.TB) *lives{"recorded": recordedLives, "simulated": fleetLives} {
+		t.Run(name, func(t *testing.T) {
+			l := lives(t)
+			for _, agent := range slices.Sorted(maps.Keys(l.of)) {
+				l.live(t, agent)
+			}
+		})
 	}
 }
 

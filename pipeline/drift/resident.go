@@ -103,7 +103,7 @@ func (f *fold) relieve(most int) error {
 }
 
 // recently returns the content of a trace with an id among those applied last.
-func (c *series) recently(id fingerprint) (content fingerprint, known bool) {
+func (c *series) recently(id fingerprint) (content contentMark, known bool) {
 	if c.content != nil {
 		return c.content.recent.content(id)
 	}
