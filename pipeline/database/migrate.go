@@ -169,7 +169,7 @@ func (c Cluster) final(err error) error {
 	case answered && slices.Contains(codesNoKeeper, exception.Code):
 		return backoff.Permanent(fmt.Errorf("cluster %s: the servers have no Keeper: set <zookeeper> and <distributed_ddl> in every server's configuration, "+
 			"or run plumbline migrate --clickhouse-without-keeper for each server: %w", c.Name, err))
-	case answered && (exception.Code == codeUnknownTable || exception.Code == codeTableExists): // a concurrent run has replaced a view or a table at this moment
+	case answered && slices.Contains(codesConcurrent, exception.Code):
 		return err
 	case answered && exception.Code == codeTimeout, err != nil && Classify(err) == Stop:
 		return backoff.Permanent(err)
@@ -177,11 +177,10 @@ func (c Cluster) final(err error) error {
 	return err
 }
 
-// ClickHouse's error codes for a table that does not exist, or no longer, and for one that exists already.
-const (
-	codeUnknownTable = 60
-	codeTableExists  = 57
-)
+// codesConcurrent are ClickHouse's error codes where a concurrent run has replaced a view or a table at this
+// moment, perhaps by that of an earlier migration, which lacks a column: UNKNOWN_IDENTIFIER,
+// TABLE_ALREADY_EXISTS and UNKNOWN_TABLE.
+var codesConcurrent = []int32{47, 57, 60}
 
 // codesNoKeeper are ClickHouse's error codes if there is no Keeper: NO_ELEMENTS_IN_CONFIG,
 // NO_ZOOKEEPER and, from the embedded engine, QUERY_IS_PROHIBITED.
