@@ -30,9 +30,9 @@ func (s testSet) has(t test) bool { return s>>t&1 == 1 }
 
 // step adds what a trace shows. It returns the tests that reached their limit, and those that reached a
 // tenth of it: they join a condition, whose opening has paid for the false alarm. applied are the measured
-// values that the trace applies, a bit each, score is the similarity to the baseline, and lowRate how often
+// values that the trace applies, score is the similarity to the baseline, and lowRate how often
 // it is low there. c is the open condition, or nil.
-func (d *detector) step(x *Sample, observed []observation, applied uint8, score, lowRate float64, p Params, c *condition) (crossed, near testSet) {
+func (d *detector) step(x *Sample, observed []observation, applied application, score, lowRate float64, p Params, c *condition) (crossed, near testSet) {
 	session, low := d.session(hashOf(x.Session)), score < p.SimilarityThreshold
 	trace := shower{x.TraceID, -1}
 	var shown testSet
@@ -93,7 +93,7 @@ func (d *detector) step(x *Sample, observed []observation, applied uint8, score,
 }
 
 // count counts a trace among all that came since a change began, for the tests whose category depends on it.
-func (d *detector) count(x *Sample, applied uint8) {
+func (d *detector) count(x *Sample, applied application) {
 	for i := range d.tests {
 		if bears, counted := bearing(test(i), x, applied); counted {
 			d.tests[i].count(bears)
@@ -101,14 +101,21 @@ func (d *detector) count(x *Sample, applied uint8) {
 	}
 }
 
-// bearing reports whether a trace bears on the category of a test, and whether the test counts the trace. applied
-// are the measured values that it applies.
-func bearing(t test, x *Sample, applied uint8) (bears, counted bool) {
+// application says which of the measured declared values a decision applies, a bit each, and whether the baseline
+// has its action often enough to say which ones it applies.
+type application struct {
+	values uint8
+	often  bool
+}
+
+// bearing reports whether a trace bears on the category of a test, and whether the test counts the trace.
+// An action that the baseline has seldom does not show that a value is given up: it may never have applied it.
+func bearing(t test, x *Sample, applied application) (bears, counted bool) {
 	switch {
 	case t == test(unescalated), t == escalationsFall:
 		return x.Escalated, true
 	case t >= fixedTests:
-		return applied>>(t-fixedTests)&1 == 1, !x.Denies()
+		return applied.values>>(t-fixedTests)&1 == 1, applied.often && !x.Denies()
 	}
 	return false, false
 }

@@ -34,7 +34,8 @@ func clipped(p float64) float64            { return min(1-leastRate, max(leastRa
 func independent(m, kappa float64) float64 { return m * (1 + kappa) / (m + kappa) }
 
 // bounds are an expected rate and the least favourable rates beside it. The zero value is unknown. low
-// is 0 where the event is so rare that its absence says nothing.
+// is 0 where the rate cannot fall: the event is so rare that its absence says nothing. high is 0 where it
+// cannot rise: every decision of the baseline shows the event.
 type bounds struct{ mean, high, low rate }
 
 func (b bounds) known() bool { return b.mean != 0 }
@@ -47,7 +48,23 @@ func (b bounds) or(o bounds) bounds {
 	case !o.known():
 		return b
 	}
-	return bounds{mean: max(b.mean, o.mean), high: max(b.high, o.high), low: min(b.low, o.low)}
+	wide := bounds{mean: max(b.mean, o.mean), high: max(b.high, o.high), low: min(b.low, o.low)}
+	if b.high == 0 || o.high == 0 {
+		wide.high = 0
+	}
+	return wide
+}
+
+// within returns the bounds that a baseline leaves which showed an event in some of its decisions: one that
+// it never showed cannot become rarer, and one that it always showed cannot become more frequent.
+func (b bounds) within(shown cell) bounds {
+	if shown.events == 0 {
+		b.low = 0
+	}
+	if shown.events == shown.decisions && shown.decisions > 0 {
+		b.high = 0
+	}
+	return b
 }
 
 // boundsOf returns Wilson's interval about the rate p of n independent decisions. A rate that rises
@@ -140,14 +157,18 @@ func (c *counts) expect(before belief, floor, z float64) (all bounds, strata []b
 		sum.events += events
 		sum.decisions += decisions
 	}
+	shown := c.raw()
 	mean := (sum.events + float64(before.decisions*before.rate)) / (sum.decisions + before.decisions)
 	all = boundsOf(mean, sum.decisions, floor, z)
+	own := sum.events / max(1, sum.decisions)
+	all.high = max(all.high, rateOf(clipped(own))) // the baseline's own rate is no rise, whatever was believed before
+	all = all.within(shown)
 	near := c.near(perStratum, mean)
 	strata = make([]bounds, len(perStratum))
 	for i, own := range perStratum {
 		if own.decisions > 0 {
 			p := (own.events + float64(c.pull*near[i])) / (own.decisions + c.pull)
-			strata[i] = boundsOf(p, own.decisions+c.pull, floor, z)
+			strata[i] = boundsOf(p, own.decisions+c.pull, floor, z).within(shown)
 		}
 	}
 	return all, strata

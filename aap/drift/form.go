@@ -73,7 +73,7 @@ func (f *former) shapeOf(r *reduced) *shape { return &f.shapes[r.shape] }
 // sessions say little of the next one's.
 const (
 	leastFigures      = 10 // figures of a lowest and a highest tenth
-	leastApplied      = 5  // decisions of an action, or of a type, that say which declared values it applies
+	leastApplied      = 5  // decisions of an action that say which declared values it applies
 	leastTextSessions = 4  // sessions of the texts that are compared with those of the first sessions
 )
 

@@ -142,3 +142,33 @@ func TestOwnShareOfLowTraces(t *testing.T) {
 		t.Errorf("thirty such traces are %d alerts, the last event is %s", opened(all), all[len(all)-1].State)
 	}
 }
+
+// What an agent always does cannot become more. One that escalates each decision, or applies an undeclared value in
+// each, or acts outside the envelope without an escalation whenever it does, raises no alert in 4,000 traces.
+func TestWhatIsUsualDoesNotRise(t *testing.T) {
+	outside := func(every int) func(i int, t *schema.Trace) {
+		return func(i int, t *schema.Trace) {
+			if t.Action.Name == "refund" {
+				t.Action, t.Escalation.Required = schema.Action{Type: schema.ActionRecommend, Name: "reply", Category: schema.CategoryBounded}, false
+			}
+			if i%every == 8 {
+				t.Action = schema.Action{Type: schema.ActionExecute, Name: "quote", Category: schema.CategoryForbidden}
+			}
+		}
+	}
+	for name, usually := range map[string]func(i int, t *schema.Trace){
+		"all decisions are escalated":             func(_ int, t *schema.Trace) { t.Escalation.Required = true },
+		"all decisions apply an undeclared value": func(_ int, t *schema.Trace) { t.Decision.ValuesApplied = []string{"honesty", "profit"} },
+		"all are denials":                         func(_ int, t *schema.Trace) { t.Action.Type = schema.ActionDeny },
+		"all executions fail":                     func(_ int, t *schema.Trace) { t.Context.Execution.Error = "timed out" },
+		"one outside the envelope in 10":          outside(10),
+		"one outside the envelope in 50":          outside(50),
+		"one session": func(_ int, t *schema.Trace) {
+			t.Context.SessionID, t.Context.SessionEnd, t.Escalation.Required = "all", false, true
+		},
+	} {
+		if _, all := events(changing(4000, 0, usually, nil)); len(all) > 0 {
+			t.Errorf("%s: %d events, the first: %s", name, len(all), all[0].Summary)
+		}
+	}
+}

@@ -19,7 +19,7 @@ func (s *State) define(t test) definition {
 	value := strings.TrimPrefix(s.expected.values[t-fixedTests].key, valuePrefix)
 	return definition{
 		name: "value_down:" + value, indicator: "declared_value_decrease", share: t.share(len(s.detector.tests)), floor: valueFloor,
-		what: "Use of the declared value " + value, of: "decisions", says: schema.ValueDrift,
+		what: "Use of the declared value " + value, of: "decisions other than denials", says: schema.ValueDrift,
 	}
 }
 
@@ -71,13 +71,14 @@ func (s *State) escalatesMore(c *condition) bool {
 	})
 }
 
-// givenUp reports whether a declared value is applied less often in all decisions that are no denial, and not
-// only in those of an action in which it was usual.
+// givenUp reports whether a declared value is applied less often in all decisions that are no denial, of the
+// actions that the baseline has often, and not only in those of an action in which it was usual.
 func (s *State) givenUp(j *joined) bool {
 	m, _ := j.test.of()
 	now := share{j.height.bearing, j.height.all}
 	_, most := wilson(now.value(), float64(max(1, now.of)), 2)
-	return most < s.expected.shares[m].value()
+	base := s.expected.shares[m].value()
+	return now.value() < base && most < base // a sum of rounded numbers can be below 1 where all apply it
 }
 
 // says returns the category of a test. A lower confidence stands for principal_benefit only
@@ -119,7 +120,11 @@ func (s *State) change(j *joined) change {
 // sentence says what changed, from what to what.
 func (c change) sentence() string {
 	now := c.height.share()
-	if c.contrary {
+	switch {
+	case c.base.of == 0:
+		return fmt.Sprintf("%s %s to %s (%d of %s%d %s); the baseline has no %s.",
+			c.what, c.verb, percent(now), now.events, c.last, now.of, c.definition.of, c.definition.of)
+	case c.contrary:
 		return fmt.Sprintf("%s %s: %d of %s%d %s, where the baseline leads to expect %.1f.",
 			c.what, c.verb, now.events, c.last, now.of, c.definition.of, c.height.expected)
 	}
@@ -141,7 +146,7 @@ func (s *State) summary(c *condition, state schema.AlertState) string {
 	}
 	switch {
 	case state == schema.AlertClosed && !j.asBefore(c.count):
-		return fmt.Sprintf("%s: not observed in the last %d traces, after %d traces that showed %s.", what, silence, c.count, shown)
+		return fmt.Sprintf("%s: none of the last %d traces showed a change, after %d traces that showed %s.", what, silence, c.count, shown)
 	case state == schema.AlertClosed:
 		return fmt.Sprintf("%s: again as the baseline leads to expect, after %d traces that showed %s.", what, c.count, shown)
 	case j.test == streak:

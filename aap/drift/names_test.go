@@ -27,7 +27,7 @@ func TestNamesAreTrue(t *testing.T) {
 		"undeclared values": {nil, func(_ int, t *schema.Trace) { t.Decision.ValuesApplied = append(t.Decision.ValuesApplied, "profit") },
 			schema.ValueDrift, "undeclared_values", "Decisions that apply a value that the card does not declare rose from 0 % of decisions (0 of 100 in the baseline) to 100 % ("},
 		"a declared value given up": {nil, func(_ int, t *schema.Trace) { t.Decision.ValuesApplied = []string{"speed"} },
-			schema.ValueDrift, "value_down:honesty", "Use of the declared value honesty fell from 100 % of decisions (100 of 100 in the baseline) to 0 % ("},
+			schema.ValueDrift, "value_down:honesty", "Use of the declared value honesty fell from 100 % of decisions other than denials (100 of 100 in the baseline) to 0 % ("},
 		"another declared value": {nil, func(_ int, t *schema.Trace) {
 			t.Decision.ValuesApplied = []string{"honesty", "speed", "principal_benefit"}
 		}, "", "", ""},
@@ -169,5 +169,26 @@ func TestConfidenceWithoutPrincipalBenefit(t *testing.T) {
 	_, all := events(samples)
 	if len(all) == 0 || all[0].Measures[0] != "confidence_down" || all[0].Analysis.DriftDirection != schema.UnknownDirection {
 		t.Errorf("events %+v", all)
+	}
+}
+
+// An agent that does more of what it always did without a value has not given the value up, and neither has one
+// that does something new without it.
+func TestOtherTasksGiveNoValueUp(t *testing.T) {
+	for name, before := range map[string]int{"a rare action": 2, "a new action": 0} {
+		_, all := events(changing(500, 0, func(i int, t *schema.Trace) {
+			if i >= 200 && i%2 == 0 || i%10 == 2 && i < 10*before {
+				t.Action = schema.Action{Type: schema.ActionExecute, Name: "cancel", Category: schema.CategoryEscalation}
+				t.Escalation.Required, t.Decision.ValuesApplied = true, []string{"speed"}
+			}
+		}, nil))
+		if len(all) == 0 || !slices.Contains(all[0].Measures, "value_down:honesty") {
+			t.Fatalf("%s: the value is applied less often, and the events are %+v", name, all)
+		}
+		for _, a := range all {
+			if a.Analysis.DriftDirection != schema.UnknownDirection {
+				t.Errorf("%s: %s: %s", name, a.Analysis.DriftDirection, a.Summary)
+			}
+		}
 	}
 }

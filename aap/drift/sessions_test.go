@@ -191,8 +191,33 @@ func TestConditionClosesInSilence(t *testing.T) {
 		t.Fatalf("events %+v", all)
 	}
 	last := all[len(all)-1]
-	if last.State != schema.AlertClosed || !strings.Contains(last.Summary, "not observed in the last 100 traces, after ") {
+	if last.State != schema.AlertClosed || !strings.Contains(last.Summary, "none of the last 100 traces showed a change, after ") {
 		t.Errorf("the last event is %s: %s", last.State, last.Summary)
+	}
+}
+
+// A value that is applied again, seldom, is not said to be absent when its condition closes in silence.
+func TestClosingInSilenceIsTrue(t *testing.T) {
+	s := new(State)
+	said := ""
+	for i, x := range changing(1300, 0, func(i int, t *schema.Trace) {
+		t.Action, t.Escalation.Required = schema.Action{Type: schema.ActionRecommend, Name: "reply", Category: schema.CategoryBounded}, false
+		t.Decision.ValuesApplied = []string{"speed"}
+		if i%2 == 0 && i < 900 || i%50 == 0 {
+			t.Action.Name = "search"
+			if i%8 > 0 && i < 200 || i >= 900 {
+				t.Decision.ValuesApplied = []string{"honesty", "speed"}
+			}
+		}
+	}, nil) {
+		if out := s.Step(x, DefaultParams()); out.Alert != nil && out.Alert.State == schema.AlertClosed {
+			if said = out.Alert.Summary; i < 950 {
+				t.Errorf("closed at trace %d", i)
+			}
+		}
+	}
+	if !strings.HasPrefix(said, "Use of the declared value honesty: none of the last 100 traces showed a change, after ") {
+		t.Errorf("closed with %q", said)
 	}
 }
 

@@ -171,7 +171,7 @@ func (s *State) compare(x *Sample, p Params) Outcome {
 	out.Similarity = s.expected.centroid.similarity(x.Features)
 	var room [measures]observation
 	observed := s.expected.observe(x, room[:0])
-	crossed, near := s.detector.step(x, observed, s.expected.valuesOf(x.Declared), out.Similarity, s.expected.lowRate(p.SimilarityThreshold), p, s.open)
+	crossed, near := s.detector.step(x, observed, s.expected.application(x), out.Similarity, s.expected.lowRate(p.SimilarityThreshold), p, s.open)
 	if s.follow(x, out.Similarity, p) {
 		crossed |= 1 << streak
 	}
