@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/aap/similarity"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -354,7 +355,7 @@ func TestPinnedBaseline(t *testing.T) {
 	x.EventTime = x.EventTime.Add(time.Hour)
 	step := s.Step(x, p)
 	if a := step.Alert; step.Status != StatusRecovered || a == nil || a.State != schema.AlertClosed || a.AlertID != all[0].AlertID ||
-		!a.ClosedAt.Equal(x.EventTime) || !a.DetectionTimestamp.Equal(x.EventTime) || a.AgentID != "agent-s" {
+		!a.ClosedAt.Equal(x.EventTime) || !a.DetectionTimestamp.Equal(x.EventTime) || a.AgentID != "agent-s" || a.Analysis.SimilarityScore != similarity.Round4(step.Similarity) {
 		t.Errorf("after another pin: %+v", step)
 	}
 }

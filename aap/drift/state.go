@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/plumbline/plumbline/aap/similarity"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -186,7 +187,9 @@ func (s *State) judge(x *Sample, score float64, crossed, near testSet, p Params)
 	c := s.open
 	switch {
 	case s.lapsed != nil:
-		return StatusRecovered, s.closeLapsed(x)
+		a := s.closeLapsed(x)
+		a.Analysis.SimilarityScore = similarity.Round4(score)
+		return StatusRecovered, a
 	case c == nil && crossed != 0:
 		s.open = s.condition(x, crossed, near, p)
 		return StatusDrift, s.event(x, schema.AlertOpened, score, p)

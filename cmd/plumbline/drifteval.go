@@ -349,7 +349,7 @@ func foundChart(r *trial.Report) *chart {
 		if _, known := color[result.Rule]; !known {
 			color[result.Rule] = len(color)
 		}
-		if result.Half == trial.All { // the sum of the two others
+		if result.Half == trial.All || result.Required.All.Tried == 0 { // the sum of the two others; a half without agents
 			continue
 		}
 		line := chartLine{name: fmt.Sprintf("%s, %s", result.Rule, result.Half), color: color[result.Rule], dashed: result.Half == trial.Aside}
