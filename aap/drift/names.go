@@ -78,7 +78,7 @@ func (s *State) givenUp(j *joined) bool {
 	now := share{j.height.bearing, j.height.all}
 	_, most := wilson(now.value(), float64(max(1, now.of)), 2)
 	base := s.expected.shares[m].value()
-	return now.value() < base && most < base // a sum of rounded numbers can be below 1 where all apply it
+	return now.of > 0 && now.value() < base && most < base // a sum of rounded numbers can be below 1 where all apply it
 }
 
 // says returns the category of a test. A lower confidence stands for principal_benefit only

@@ -175,9 +175,9 @@ func TestConfidenceWithoutPrincipalBenefit(t *testing.T) {
 // An agent that does more of what it always did without a value has not given the value up, and neither has one
 // that does something new without it.
 func TestOtherTasksGiveNoValueUp(t *testing.T) {
-	for name, before := range map[string]int{"a rare action": 2, "a new action": 0} {
+	for name, c := range map[string]struct{ before, every int }{"a rare action": {2, 2}, "a new action": {0, 2}, "a new action alone": {0, 1}} {
 		_, all := events(changing(500, 0, func(i int, t *schema.Trace) {
-			if i >= 200 && i%2 == 0 || i%10 == 2 && i < 10*before {
+			if i >= 200 && i%c.every == 0 || i%10 == 2 && i < 10*c.before {
 				t.Action = schema.Action{Type: schema.ActionExecute, Name: "cancel", Category: schema.CategoryEscalation}
 				t.Escalation.Required, t.Decision.ValuesApplied = true, []string{"speed"}
 			}
