@@ -2,7 +2,6 @@ package drift
 
 import (
 	"encoding/binary"
-	"math"
 	"math/bits"
 )
 
@@ -156,32 +155,6 @@ func (a *arithmetic) tree(tree []chance, number uint32) uint32 {
 	}
 	return node - 1<<size
 }
-
-// rice codes numbers of which most are about as large as their mean (Rice's code): the lowest bits as they are, and
-// what is above them as so many ones and a zero.
-func (a *arithmetic) rice(numbers []uint16) {
-	sum := 0
-	for _, n := range numbers {
-		sum += int(n)
-	}
-	low := int(a.raw(uint32(min(15, bits.Len(uint(sum/len(numbers))))), 4))
-	var more [16]chance // by how many ones came before; the last is of all others
-	for i, n := range numbers {
-		above := 0
-		for a.flag(&more[min(above, len(more)-1)], above < int(n>>low)) {
-			if above++; above > math.MaxUint16>>low {
-				a.fail("a number above %d", math.MaxUint16)
-				return
-			}
-		}
-		numbers[i] = uint16(above<<low) | uint16(a.raw(uint32(n)&(1<<low-1), low))
-	}
-}
-
-// unsigned returns a number of either sign as one without: small ones are small. signed reverses it.
-func unsigned(n int16) uint16 { return uint16(n<<1) ^ uint16(n>>15) }
-
-func signed(n uint16) int16 { return int16(n>>1) ^ -int16(n&1) }
 
 // flag codes a bit as what it says.
 func (a *arithmetic) flag(p *chance, v bool) bool {

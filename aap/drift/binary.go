@@ -389,9 +389,8 @@ func codeText(c *codec, t *textSum) {
 	for i, n := range t.sum {
 		numbers[i] = unsigned(int16(n))
 	}
-	a := c.arithmetic()
-	a.rice(numbers[:])
-	a.end()
+	r := bitRun{codec: c}
+	r.rice(numbers[:])
 	for i, n := range numbers {
 		t.sum[i] = int8(signed(n))
 	}

@@ -112,16 +112,12 @@ func (c *codec) string(v *string) {
 
 // id codes an id of at most 64 bytes. A UUID takes 17 bytes.
 func (c *codec) id(v *string) {
-	uuid, isUUID := schema.ParseUUID(*v)
 	n := len(*v)
-	if isUUID {
+	if _, isUUID := schema.ParseUUID(*v); isUUID {
 		n = uuidMark
 	}
 	if whole(c, &n); n == uuidMark {
-		c.bytes(uuid[:])
-		if c.reading {
-			*v = uuid.String()
-		}
+		c.uuid(v)
 		return
 	}
 	if !c.reading {
@@ -131,11 +127,18 @@ func (c *codec) id(v *string) {
 	}
 }
 
+// uuid codes a UUID as schema.UUID writes it.
+func (c *codec) uuid(v *string) {
+	uuid, _ := schema.ParseUUID(*v)
+	if c.bytes(uuid[:]); c.reading {
+		*v = uuid.String()
+	}
+}
+
 // traceID codes an id of any length. A UUID takes 17 bytes.
 func (c *codec) traceID(v *string) {
-	uuid, isUUID := schema.ParseUUID(*v)
 	n := len(*v) + 1
-	if isUUID {
+	if _, isUUID := schema.ParseUUID(*v); isUUID {
 		n = 0
 	}
 	if whole(c, &n); n > 0 {
@@ -147,9 +150,7 @@ func (c *codec) traceID(v *string) {
 		}
 		return
 	}
-	if c.bytes(uuid[:]); c.reading {
-		*v = uuid.String()
-	}
+	c.uuid(v)
 }
 
 // uuidMark stands for the length of a UUID in lower case.

@@ -5,10 +5,14 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/plumbline/plumbline/schema"
 )
 
 // codeLearning codes a series that learns its baseline. This is the largest part of a state, and a million agents
-// may learn at a time, so all but hashes and ids is coded by an arithmetic coder, each number as what it is.
+// may learn at a time, so all but ids, hashes and sums of sketches is coded by an arithmetic coder, each number as what
+// it is.
 func codeLearning(c *codec, l *learning) {
 	if c.version < version7 {
 		readLearning(c, l)
@@ -17,8 +21,7 @@ func codeLearning(c *codec, l *learning) {
 	whole(c, &l.first)
 	c.flag(&l.full)
 	whole(c, &l.benefit)
-	before := int64(0)
-	list(c, &l.sessions, maxSessions, func(c *codec, s *session) { before = codeSession(c, s, before) })
+	size(c, &l.sessions, maxSessions)
 	size(c, &l.keys, maxKeys)
 	size(c, &l.actions, maxActions)
 	size(c, &l.shapes, maxMostTraces)
@@ -30,14 +33,31 @@ func codeLearning(c *codec, l *learning) {
 	a.keys(l)
 	a.shapes(l)
 	a.traces(l)
+	a.sessions(l)
+	a.end()
+	codeIDs(c, l.sessions)
 	like := &l.texts[0][0]
 	for k := range l.texts {
 		for i := range l.texts[k] {
-			a.texts(&l.texts[k][i], like)
+			codeTexts(c, &l.texts[k][i], like)
 			like = &l.texts[k][0]
 		}
 	}
-	a.end()
+}
+
+// codeIDs codes the ids and the chains of the sessions. The ids of an agent are all UUIDs, or none is.
+func codeIDs(c *codec, sessions []session) {
+	others := slices.ContainsFunc(sessions, func(s session) bool { _, is := schema.ParseUUID(s.id); return !is })
+	c.flag(&others)
+	for i := range sessions {
+		s := &sessions[i]
+		if others {
+			c.id(&s.id)
+		} else {
+			c.uuid(&s.id)
+		}
+		c.bytes(s.chain[:])
+	}
 }
 
 // size codes the length of a list.
@@ -50,82 +70,41 @@ func size[T any](c *codec, v *[]T, most int) {
 	}
 }
 
-// codeSession codes a session. before is when the session before it had its newest trace that counts; codeSession
-// returns that of s, or before.
-func codeSession(c *codec, s *session, before int64) int64 {
-	c.id(&s.id)
-	c.bytes(s.chain[:])
-	traces := s.traces << 1
-	if s.done {
-		traces |= 1
+// sessions codes what is known of the sessions but their ids and chains. Of those that go on, when each had its newest
+// trace is coded by how long that was before the newest one, in microseconds where all are whole ones.
+func (a *arithmetic) sessions(l *learning) {
+	newest, longest, unit, exact := int64(0), uint64(0), int64(1), false
+	for i := range l.sessions {
+		newest = max(newest, l.sessions[i].last)
 	}
-	whole(c, &traces)
-	s.traces, s.done = traces>>1, traces&1 == 1
-	if s.done { // it stays so, however old it is
-		return before
+	for i := range l.sessions {
+		if s := &l.sessions[i]; !s.done {
+			longest = max(longest, uint64(newest-s.last))
+			exact = exact || s.last%int64(time.Microsecond) != 0
+		}
 	}
-	later := s.last - before
-	since := uint64(later<<1) ^ uint64(later>>63)
-	whole(c, &since)
-	s.last = before + (int64(since>>1) ^ -int64(since&1))
-	return s.last
+	var isExact, isDone chance
+	if unit = int64(time.Microsecond); a.flag(&isExact, exact) {
+		unit = 1
+	}
+	newest = int64(a.number(uint64(newest/unit), 63)) * unit
+	width := int(a.raw(uint32(bits.Len64(longest/uint64(unit))), 6))
+	for i := range l.sessions {
+		s := &l.sessions[i]
+		if s.done = a.flag(&isDone, s.done); !s.done { // a session that is complete stays so, however old it is
+			s.last = newest - int64(a.number(uint64((newest-s.last)/unit), width))*unit
+		}
+	}
 }
 
-// words are what the keys of AAP section 8.3 begin with, or are.
-var words = [16]string{
-	"", "action:", "action_name:", "value:", "category:", "confidence",
-	"action:recommend", "action:execute", "action:escalate", "action:deny",
-	"category:bounded", "category:escalation_trigger", "category:forbidden",
-	"escalation:evaluated", "escalation:required", "escalation:not_required",
-}
-
-// letters are those that keys have most. Behind them come the mark of another byte, and that of the end.
-const (
-	letters     = "abcdefghijklmnopqrstuvwxyz_-.:"
-	otherLetter = len(letters)
-	endOfKey    = otherLetter + 1
-)
-
-func (a *arithmetic) keys(l *learning) {
-	var word [len(words)]chance
-	var letter [endOfKey + 1][endOfKey + 1]chance // by the one before
-	var isDeclared chance
-	for i := range l.keys {
-		key := l.keys[i]
-		longest := 0
-		for w := range words {
-			if len(words[w]) > len(words[longest]) && strings.HasPrefix(key, words[w]) {
-				longest = w
-			}
-		}
-		longest = int(a.tree(word[:], uint32(longest)))
-		text, before := []byte(words[longest]), endOfKey
-		for at := len(text); ; at++ {
-			next, mark := byte(0), endOfKey
-			if at < len(key) {
-				if next, mark = key[at], strings.IndexByte(letters, key[at]); mark < 0 {
-					mark = otherLetter
-				}
-			}
-			mark = int(a.tree(letter[before][:], uint32(mark)))
-			before = mark
-			if mark == endOfKey || a.c.err != nil {
-				break
-			}
-			if mark == otherLetter {
-				next = byte(a.raw(uint32(next), 8))
-			} else {
-				next = letters[mark]
-			}
-			text = append(text, next)
-		}
-		if a.reading {
-			l.keys[i] = string(text)
-		}
-		if a.flag(&isDeclared, l.declared>>i&1 == 1) {
-			l.declared |= 1 << i
-		}
+// number codes the lowest bits of a number, each of which is as likely to be zero as one.
+func (a *arithmetic) number(number uint64, size int) (coded uint64) {
+	for size > 0 {
+		part := min(size, 16)
+		size -= part
+		coded = coded<<part | uint64(a.raw(uint32(number>>size&(1<<part-1)), part))
 	}
+	return coded
 }
 
 // shapes codes the actions and the shapes: of these the features and facts each by its own chance.
@@ -133,27 +112,32 @@ func (a *arithmetic) shapes(l *learning) {
 	for i := range l.actions {
 		l.actions[i].typ = uint8(a.raw(uint32(l.actions[i].typ), 3))
 	}
-	var features [maxKeys]chance
-	var fact [16]chance
+	var features [maxKeys][3]chance // by those of the shape before with the same action: not known, not set, set
+	var fact [16][3]chance
 	var action [64]chance
 	var typ [maxActions + 1][8]chance // by the action: it is the same for all but those that found no place
+	var before [maxActions + 1]*shape
 	for i := range l.shapes {
 		s := &l.shapes[i]
+		if s.action = uint8(a.tree(action[:], uint32(s.action))); s.action > maxActions {
+			a.fail("an action in place %d", s.action)
+			return
+		}
+		known, like := uint64(0), shape{}
+		if before[s.action] != nil {
+			known, like = 1, *before[s.action]
+		}
+		before[s.action] = s
 		var set uint64
 		for k := range l.keys {
-			set |= uint64(a.bit(&features[k], uint32(s.features>>k&1))) << k
+			set |= uint64(a.bit(&features[k][known+known*(like.features>>k&1)], uint32(s.features>>k&1))) << k
 		}
 		s.features = set
 		var is facts
 		for k := range fact {
-			is |= facts(a.bit(&fact[k], uint32(s.facts>>k&1))) << k
+			is |= facts(a.bit(&fact[k][known+known*uint64(like.facts>>k&1)], uint32(s.facts>>k&1))) << k
 		}
 		s.facts = is
-		s.action = uint8(a.tree(action[:], uint32(s.action)))
-		if s.action > maxActions {
-			a.fail("an action in place %d", s.action)
-			return
-		}
 		s.typ = uint8(a.tree(typ[s.action][:], uint32(s.typ)))
 	}
 	var isNamed chance
@@ -189,25 +173,44 @@ func (l *learning) named(action uint8) uint32 {
 	return actionHash(typ, name)
 }
 
-// traces codes the traces by columns: most of a trace is as in many others.
+// traces codes the traces: of which sessions and shapes they are, then their figures.
 func (a *arithmetic) traces(l *learning) {
-	var session [maxSessions]chance
-	shape := make([]chance, 1<<bits.Len(uint(max(1, len(l.shapes))-1)))
-	var same chance // session as that of the trace before
-	before := uint8(0)
+	var isNew, same chance // the first trace of the next shape; session as that of the trace before
+	var rank [maxSessions]chance
+	shape, shapes := make([]chance, 1<<bits.Len(uint(max(1, len(l.shapes))-1))), 0 // so far
+	var newest [maxSessions]uint8                                                  // sessions, the one with the newest trace first
+	for i := range newest {
+		newest[i] = uint8(i)
+	}
 	for i := range l.traces {
-		r := &l.traces[i]
-		if a.flag(&same, r.session == before) {
-			r.session = before
-		} else {
-			r.session = uint8(a.tree(session[:], uint32(r.session)))
+		r, at := &l.traces[i], 0
+		if !a.flag(&same, r.session == newest[0]) {
+			at = int(a.tree(rank[:], uint32(slices.Index(newest[:], r.session))))
 		}
-		before = r.session
-		if r.shape = uint16(a.tree(shape, uint32(r.shape))); int(r.shape) >= len(l.shapes) || int(r.session) >= len(l.sessions) {
+		r.session = newest[at]
+		copy(newest[1:at+1], newest[:at])
+		newest[0] = r.session
+		if shapes < len(l.shapes) && (shapes == 0 || a.flag(&isNew, int(r.shape) == shapes)) {
+			r.shape = uint16(shapes)
+			shapes++
+		} else {
+			r.shape = uint16(a.tree(shape, uint32(r.shape)))
+		}
+		if int(r.shape) >= len(l.shapes) || int(r.session) >= len(l.sessions) {
 			a.fail("trace %d has no shape or no session", i)
 			return
 		}
 	}
+	if a.reading {
+		for i := range l.traces {
+			l.sessions[l.traces[i].session].traces++
+		}
+	}
+	a.figures(l)
+}
+
+// figures codes the figures by columns: most of a trace is as in many others.
+func (a *arithmetic) figures(l *learning) {
 	for _, i := range [...]int{lengthFigure, costFigure, benefitFigure, wordingFigure} {
 		var high [512]chance
 		column(a, len(l.traces), func(n int) *figure {
@@ -288,36 +291,38 @@ func column[T comparable](a *arithmetic, n int, at func(i int) *T, each func(v T
 	}
 }
 
-// texts codes a sum of sketches by its difference from another one: an agent's texts resemble each other.
-func (a *arithmetic) texts(t, like *texts) {
-	if t.count = int(a.raw(uint32(t.count), 7)); t.count == 0 {
+// codeTexts codes a sum of sketches by its difference from another one: an agent's texts resemble each other. The sums
+// are most of a learning state, and their bits are all as likely: no arithmetic coder codes them in much less.
+func codeTexts(c *codec, t, like *texts) {
+	if whole(c, &t.count); t.count == 0 {
 		return
 	}
-	part := 0 // of like, times 256
+	part := uint16(0) // of like, times 256
 	if t != like {
-		if !a.reading {
-			part = likeness(t, like)
+		if !c.reading {
+			part = unsigned(likeness(t, like))
 		}
-		part = int(int16(a.raw(uint32(uint16(part)), 16)))
+		whole(c, &part)
 	}
 	var numbers [len(t.sum)]uint16 // small differences of either sign are small numbers
-	expected := func(i int) int16 { return int16(int(like.sum[i]) * part >> 8) }
-	if !a.reading {
+	expected := func(i int) int16 { return int16(int(like.sum[i]) * int(signed(part)) >> 8) }
+	if !c.reading {
 		for i := range numbers {
 			numbers[i] = unsigned(t.sum[i] - expected(i))
 		}
 	}
-	a.rice(numbers[:])
+	r := bitRun{codec: c}
+	r.rice(numbers[:])
 	for i, n := range numbers {
 		t.sum[i] = expected(i) + signed(n)
 	}
 }
 
 // likeness returns by what part of another sum t is expected best, times 256.
-func likeness(t, like *texts) int {
+func likeness(t, like *texts) int16 {
 	product, square := t.sum.Dot(&like.sum), like.sum.Dot(&like.sum)
 	if square == 0 {
 		return 0
 	}
-	return int(max(math.MinInt16, min(math.MaxInt16, product*256/square)))
+	return int16(max(math.MinInt16, min(math.MaxInt16, product*256/square)))
 }

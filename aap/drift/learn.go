@@ -2,6 +2,7 @@ package drift
 
 import (
 	"crypto/sha256"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -104,6 +105,21 @@ func (l *learning) add(x *Sample) {
 	l.traces = append(l.traces, r)
 	if x.DeclaresBenefit {
 		l.benefit = hasBenefit
+	}
+}
+
+// Learned returns the sessions of the baseline that is being formed, in the order of their first traces, with the order
+// of the newest trace in nanoseconds; 0 where the session is complete.
+func (s *State) Learned() iter.Seq2[string, int64] {
+	return func(yield func(string, int64) bool) {
+		if s.learning == nil {
+			return
+		}
+		for i := range s.learning.sessions {
+			if each := &s.learning.sessions[i]; !yield(each.id, each.last) {
+				return
+			}
+		}
 	}
 }
 

@@ -7,14 +7,10 @@ import (
 
 // older reads the learning states of versions 3 to 6. A learning state of version 3 has whole numbers, and the
 // others have runs of bits.
-type older struct {
-	*codec
-	pending uint64 // bits of the last byte
-	have    int    // how many
-}
+type older struct{ bitRun }
 
 func readLearning(c *codec, l *learning) {
-	r := &older{codec: c}
+	r := &older{bitRun{codec: c}}
 	whole(c, &l.first)
 	r.keys(l)
 	c.fixed64(&l.declared)
@@ -149,29 +145,11 @@ func readFixed16(c *codec, v *uint16) {
 	}
 }
 
-// bits reads a number of so many bits, at most 16. A run of these ends with align.
-func (r *older) bits(width int) uint16 {
-	for ; r.have < width; r.have += 8 {
-		part := r.next(1)
-		if part == nil {
-			return 0
-		}
-		r.pending |= uint64(part[0]) << r.have
-	}
-	v := uint16(r.pending & (1<<width - 1))
-	r.pending >>= width
-	r.have -= width
-	return v
-}
-
-// align ends a run of bits with a whole byte.
-func (r *older) align() { r.pending, r.have = 0, 0 }
-
 // below reads n numbers below limit.
 func (r *older) below(n, limit int) []uint16 {
 	numbers, width := make([]uint16, n), bits.Len(uint(max(limit, 1)-1))
 	for i := range numbers {
-		if numbers[i] = r.bits(width); int(numbers[i]) >= limit {
+		if numbers[i] = r.bits(0, width); int(numbers[i]) >= limit {
 			r.fail("the number %d, want less than %d", numbers[i], limit)
 		}
 	}
@@ -191,28 +169,6 @@ func (r *older) between(n int) []uint16 {
 		numbers[i] += least
 	}
 	return numbers
-}
-
-// rice reads numbers of which most are about as large as their mean (Rice's code): the lowest bits as they
-// are, and what is above them as so many ones and a zero.
-func (r *older) rice(numbers []uint16) {
-	low := uint8(0)
-	if whole(r.codec, &low); low > 16 {
-		r.fail("%d low bits", low)
-		return
-	}
-	for i := range numbers {
-		above := 0
-		for r.bits(1) == 1 {
-			above++
-		}
-		number := above<<low | int(r.bits(int(low)))
-		if numbers[i] = uint16(number); int(numbers[i]) != number {
-			r.fail("the number %d is too large", number)
-			return
-		}
-	}
-	r.align()
 }
 
 // readColumn reads a column of n elements: the different values, and for each element the place of its value.

@@ -1,8 +1,10 @@
 package session
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"github.com/plumbline/plumbline/schema"
 )
@@ -14,29 +16,58 @@ const compactRuns = 7
 
 // The first byte of a session is the kind of its run, and says what follows.
 const (
-	kindBits = 1<<3 - 1
-	sameBit  = 1 << 3 // Same is not 0
-	askedBit = 1 << 4 // Asked is not 0
-	onceBit  = 1 << 5 // the run is one act: Count and Here are 1
-	freshBit = 1 << 6 // with onceBit: Fresh and FreshHere are 1, and not 0
-	mixedBit = 1 << 7
+	kindBits  = 1<<3 - 1
+	microsBit = 1 << 3 // the difference of Place is in microseconds
+	askedBit  = 1 << 4 // Asked is not 0
+	onceBit   = 1 << 5 // the run is one act: Count and Here are 1
+	freshBit  = 1 << 6 // with onceBit: Fresh and FreshHere are 1, and not 0
+	mixedBit  = 1 << 7
 )
 
-// Append appends the encoded runs to data. There is nothing to encode of no session.
-func (l *Loops) Append(data []byte) []byte {
+const micros = 1000 // nanoseconds
+
+// hashBytes is how many bytes of a hash Loops keeps: two acts in a row are taken for equal once in 3·10¹⁴ times.
+const hashBytes = 6
+
+func short(hash uint64) uint64 { return hash & (1<<(8*hashBytes) - 1) }
+
+// Known is a session that is stored with the runs, so that they need not store its id and its time again.
+type Known struct {
+	session uint64
+	newest  int64
+}
+
+// KnownSession returns the session of this id, whose newest trace came at a time, in nanoseconds; 0 where it is not known.
+func KnownSession(id string, newest int64) Known {
+	sum := sha256.Sum256([]byte(id))
+	return Known{short(binary.LittleEndian.Uint64(sum[:])), newest}
+}
+
+// Append appends the encoded runs to data. There is nothing to encode of no session. LoadLoops needs the same known
+// sessions, at most 254.
+func (l *Loops) Append(data []byte, known []Known) []byte {
 	if len(l.sessions) > 0 {
 		data = append(data, compactRuns, byte(len(l.sessions)))
 	}
+	place := int64(0)
 	for i := range l.sessions {
-		data = l.sessions[i].append(data)
+		data = l.sessions[i].append(data, known, place)
+		place = l.sessions[i].run.Place
 	}
 	return data
 }
 
-func (f *following) append(data []byte) []byte {
+// append appends a session to data, whose place is coded by its difference from its time, or from before.
+func (f *following) append(data []byte, known []Known, before int64) []byte {
 	r, says := &f.run, byte(f.run.Kind)
-	if r.Same != 0 {
-		says |= sameBit
+	at := slices.IndexFunc(known, func(k Known) bool { return k.session == f.session })
+	if at >= 0 && known[at].newest != 0 {
+		before = known[at].newest
+	}
+	later := r.Place - before
+	if later%micros == 0 {
+		later /= micros
+		says |= microsBit
 	}
 	if r.Asked != 0 {
 		says |= askedBit
@@ -50,37 +81,52 @@ func (f *following) append(data []byte) []byte {
 	if r.Mixed {
 		says |= mixedBit
 	}
-	data = binary.LittleEndian.AppendUint64(append(data, says), f.session)
-	if says&sameBit != 0 {
-		data = binary.LittleEndian.AppendUint64(data, r.Same)
+	data = append(data, says)
+	if len(known) > 0 {
+		data = append(data, byte(at+1))
+	}
+	if at < 0 {
+		data = appendHash(data, f.session)
 	}
 	if says&askedBit != 0 {
-		data = binary.LittleEndian.AppendUint64(data, r.Asked)
+		data = appendHash(data, r.Asked)
 	}
-	data = binary.AppendVarint(data, r.Place)
+	data = binary.AppendVarint(data, later)
 	if says&onceBit == 0 {
 		for _, n := range [...]uint32{r.Count, r.Fresh, r.Here, r.FreshHere} {
 			data = binary.AppendUvarint(data, uint64(n))
 		}
 	}
+	if r.Kind == noLoop { // it is no part of a loop, and needs neither
+		return data
+	}
+	data = appendHash(data, r.Same)
 	if uuid, is := schema.ParseUUID(f.first); is { // in place of a length
 		return append(append(data, 0), uuid[:]...)
 	}
 	return append(binary.AppendUvarint(data, uint64(len(f.first))+1), f.first...)
 }
 
+func appendHash(data []byte, hash uint64) []byte {
+	var all [8]byte
+	binary.LittleEndian.PutUint64(all[:], hash)
+	return append(data, all[:hashBytes]...)
+}
+
 // LoadLoops reads what Append has written, of this engine or an older one.
-func LoadLoops(data []byte) (l Loops, err error) {
+func LoadLoops(data []byte, known []Known) (l Loops, err error) {
 	if len(data) == 0 || data[0] != compactRuns {
 		return loadOlder(data)
 	}
 	r := runReader{data: data[1:]}
+	place := int64(0)
 	for n := r.next(1)[0]; n > 0; n-- {
-		f := r.following()
+		f := r.following(known, place)
 		if r.short || f.run.Kind > refusal || len(l.sessions) == maxFollowed {
 			return Loops{}, errLoops
 		}
 		l.sessions = append(l.sessions, f)
+		place = f.run.Place
 	}
 	if len(r.data) > 0 || len(l.sessions) == 0 {
 		return Loops{}, errLoops
@@ -94,19 +140,33 @@ type runReader struct {
 	short bool
 }
 
-func (r *runReader) following() (f following) {
-	says := r.next(1)[0]
-	f.session = binary.LittleEndian.Uint64(r.next(8))
+func (r *runReader) following(known []Known, before int64) (f following) {
+	says, at := r.next(1)[0], 0
+	if len(known) > 0 {
+		at = int(r.next(1)[0])
+	}
+	switch {
+	case at > len(known):
+		r.short = true
+	case at > 0:
+		f.session = known[at-1].session
+		if newest := known[at-1].newest; newest != 0 {
+			before = newest
+		}
+	default:
+		f.session = r.hash()
+	}
 	f.run = run{Kind: kind(says & kindBits), Mixed: says&mixedBit != 0}
-	if says&sameBit != 0 {
-		f.run.Same = binary.LittleEndian.Uint64(r.next(8))
-	}
 	if says&askedBit != 0 {
-		f.run.Asked = binary.LittleEndian.Uint64(r.next(8))
+		f.run.Asked = r.hash()
 	}
-	place, size := binary.Varint(r.data)
-	f.run.Place, r.short = place, r.short || size <= 0
+	later, size := binary.Varint(r.data)
+	r.short = r.short || size <= 0
 	r.next(max(0, size))
+	if says&microsBit != 0 {
+		later *= micros
+	}
+	f.run.Place = before + later
 	if says&onceBit != 0 {
 		f.run.Count, f.run.Here = 1, 1
 		if says&freshBit != 0 {
@@ -115,12 +175,22 @@ func (r *runReader) following() (f following) {
 	} else {
 		f.run.Count, f.run.Fresh, f.run.Here, f.run.FreshHere = r.number(), r.number(), r.number(), r.number()
 	}
+	if f.run.Kind == noLoop {
+		return f
+	}
+	f.run.Same = r.hash()
 	if length := r.number(); length > 0 {
 		f.first = string(r.next(int(length - 1)))
 	} else {
 		f.first = schema.UUID(r.next(len(schema.UUID{}))).String()
 	}
 	return f
+}
+
+func (r *runReader) hash() uint64 {
+	var all [8]byte
+	copy(all[:], r.next(hashBytes))
+	return binary.LittleEndian.Uint64(all[:])
 }
 
 func (r *runReader) next(n int) []byte {
@@ -147,9 +217,9 @@ func loadOlder(data []byte) (l Loops, err error) {
 		if len(data) < fixed || len(l.sessions) == maxFollowed {
 			return Loops{}, errLoops
 		}
-		f := following{session: binary.LittleEndian.Uint64(data[1:])}
-		f.run = run{Kind: kind(data[0] &^ mixedBit), Mixed: data[0]&mixedBit != 0, Same: binary.LittleEndian.Uint64(data[9:]),
-			Asked: binary.LittleEndian.Uint64(data[17:]), Place: int64(binary.LittleEndian.Uint64(data[25:]))}
+		f := following{session: short(binary.LittleEndian.Uint64(data[1:]))}
+		f.run = run{Kind: kind(data[0] &^ mixedBit), Mixed: data[0]&mixedBit != 0, Same: short(binary.LittleEndian.Uint64(data[9:])),
+			Asked: short(binary.LittleEndian.Uint64(data[17:])), Place: int64(binary.LittleEndian.Uint64(data[25:]))}
 		data = data[fixed:]
 		length := uint32(0)
 		for _, to := range [...]*uint32{&f.run.Count, &f.run.Fresh, &f.run.Here, &f.run.FreshHere, &length} {

@@ -162,7 +162,11 @@ func TestLoopsOfRunningSessions(t *testing.T) {
 				running = append(running, f.TraceID)
 			}
 			if rapid.IntRange(0, 9).Draw(t, "stop") == 0 {
-				if loops, err = session.LoadLoops(loops.Append(nil)); err != nil {
+				var known []session.Known
+				for _, s := range rapid.SliceOfN(rapid.IntRange(0, 3), 0, 3).Draw(t, "known") {
+					known = append(known, session.KnownSession(fmt.Sprint("s", s), rapid.SampledFrom([]int64{0, 1, trace.Timestamp.UnixNano()}).Draw(t, "newest")))
+				}
+				if loops, err = session.LoadLoops(loops.Append(nil, known), known); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -253,22 +257,31 @@ func TestForgottenLoopIsToldAgain(t *testing.T) {
 func TestLoadLoopsRefusesOtherBytes(t *testing.T) {
 	var loops session.Loops
 	var acts session.Acts
-	for i := range 3 {
-		loops.Add(acts.Of(step{params: `{"a":1}`, session: fmt.Sprint("s", i)}.trace(t, i)), fmt.Sprint("tr-", i))
+	var times [3]int64
+	for i := range times {
+		trace := step{params: `{"a":1}`, session: fmt.Sprint("s", i)}.trace(t, i)
+		times[i] = trace.Timestamp.UnixNano()
+		loops.Add(acts.Of(trace), fmt.Sprint("tr-", i))
 	}
-	whole := loops.Append(nil)
-	if again, err := session.LoadLoops(whole); err != nil || string(again.Append(nil)) != string(whole) {
-		t.Fatalf("%v: %x, want %x", err, again.Append(nil), whole)
+	whole := loops.Append(nil, nil)
+	if again, err := session.LoadLoops(whole, nil); err != nil || string(again.Append(nil, nil)) != string(whole) {
+		t.Fatalf("%v: %x, want %x", err, again.Append(nil, nil), whole)
+	}
+	known := []session.Known{session.KnownSession("s1", times[1]), session.KnownSession("s2", 0)}
+	if short := loops.Append(nil, known); len(short) > len(whole)-8 { // two hashes of 6 bytes less, and three bytes that say which session it is more
+		t.Errorf("with two known sessions they take %d bytes, want at most %d", len(short), len(whole)-8)
+	} else if _, err := session.LoadLoops(short, known[:1]); err == nil {
+		t.Error("a session that is not known is read")
 	}
 	for n := 1; n < len(whole); n++ {
-		if _, err := session.LoadLoops(whole[:n]); err == nil {
+		if _, err := session.LoadLoops(whole[:n], nil); err == nil {
 			t.Errorf("%d of %d bytes are read", n, len(whole))
 		}
 	}
-	if _, err := session.LoadLoops(append([]byte{9}, whole[1:]...)); err == nil {
+	if _, err := session.LoadLoops(append([]byte{9}, whole[1:]...), nil); err == nil {
 		t.Error("an unknown kind is read")
 	}
-	if _, err := session.LoadLoops(append([]byte{whole[0], 18}, slices.Repeat(whole[2:], 6)...)); err == nil {
+	if _, err := session.LoadLoops(append([]byte{whole[0], 18}, slices.Repeat(whole[2:], 6)...), nil); err == nil {
 		t.Error("18 sessions are read")
 	}
 	older, err := hex.DecodeString("01ec18eac8d758b1eb1e06092954efe9d9000000000000000000ca25c24ff68f18010101010474722d30" +
@@ -277,8 +290,8 @@ func TestLoadLoopsRefusesOtherBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if read, err := session.LoadLoops(older); err != nil || string(read.Append(nil)) != string(whole) {
-		t.Errorf("the runs of an older engine: %v: %x, want %x", err, read.Append(nil), whole)
+	if read, err := session.LoadLoops(older, nil); err != nil || string(read.Append(nil, nil)) != string(whole) {
+		t.Errorf("the runs of an older engine: %v: %x, want %x", err, read.Append(nil, nil), whole)
 	}
 }
 

@@ -32,6 +32,7 @@ const (
 // the act makes a run a loop, and returns the finding. Of each run this happens once, unless its
 // session was forgotten meanwhile (see the limits): then the run is counted anew.
 func (l *Loops) Add(a Act, traceID string) (finding schema.SessionFinding, found bool) {
+	a.session, a.same, a.asked = short(a.session), short(a.same), short(a.asked)
 	at := slices.IndexFunc(l.sessions, func(f following) bool { return f.session == a.session })
 	f := following{session: a.session}
 	if at >= 0 {

@@ -53,7 +53,7 @@ func BenchmarkFold(b *testing.B) {
 		}
 		if !e.refused { // new entries each time: the lines repeat
 			e.order, e.future = m.Received.UnixNano(), false
-			binary.BigEndian.PutUint64(e.id[:], m.Sequence)
+			copy(e.id[:], binary.LittleEndian.AppendUint64(nil, m.Sequence))
 		}
 		bench.fold.receive(e)
 		if i%commit == commit-1 {
@@ -185,7 +185,7 @@ func BenchmarkWaitingMemory(b *testing.B) {
 				b.Fatal(err)
 			}
 			e.order += int64(i)
-			binary.BigEndian.PutUint64(e.id[:], m.Sequence)
+			copy(e.id[:], binary.LittleEndian.AppendUint64(nil, m.Sequence))
 			bench.fold.receive(e)
 		}
 		b.ReportMetric(float64(heapInUse()-before)/float64(bench.fold.queue.waiting), "bytes/trace")

@@ -22,17 +22,17 @@ type content struct {
 	loops  session.Loops
 }
 
-// fingerprint is the first 8 bytes of a SHA-256.
-type fingerprint [8]byte
+// fingerprint is the first 6 bytes of a SHA-256: a new id is taken for one of the recent ones once in 9·10¹² times.
+type fingerprint [6]byte
 
 func fingerprintOf(text string) fingerprint {
 	sum := sha256.Sum256([]byte(text))
 	return fingerprint(sum[:])
 }
 
-// contentMark is the first 4 bytes of the digest of a trace's content. Two contents with one id have the same mark once
-// in four billion times: then the second counts as a copy, and not as a conflict. It is not applied in either case.
-type contentMark [4]byte
+// contentMark is the first 2 bytes of the digest of a trace's content. Two contents with one id have the same mark once
+// in 65,536 times: then the second counts as a copy, and not as a conflict. It is not applied in either case.
+type contentMark [2]byte
 
 func markOf(d schema.Digest) contentMark { return contentMark(d[:]) }
 
@@ -44,7 +44,7 @@ type recent []byte
 const mentionBytes = len(fingerprint{}) + len(contentMark{})
 
 // remembered is how many traces recent holds.
-const remembered = 32
+const remembered = 24
 
 func (r *recent) add(id fingerprint, content contentMark) {
 	if len(*r) >= remembered*mentionBytes {
@@ -79,7 +79,7 @@ func (c *content) append(data []byte, reached int64) ([]byte, error) {
 	data = binary.LittleEndian.AppendUint64(append(data, packedTag), uint64(reached))
 	data = append(append(data, byte(len(c.recent)/mentionBytes)), c.recent...)
 	at := len(data)
-	data = c.loops.Append(append(data, 0, 0))
+	data = c.loops.Append(append(data, 0, 0), c.known())
 	binary.LittleEndian.PutUint16(data[at:], uint16(len(data)-at-2)) // aap/session keeps at most some KB
 	return c.state.Append(data)
 }
@@ -126,14 +126,19 @@ func unpackBinary(data []byte, each int) (*content, int64, error) {
 	return c, reached, c.decode(data[2:length], data[length:])
 }
 
-// longMention is how many bytes older engines stored of each recent trace.
-const longMention = 2 * len(fingerprint{})
+const longHash = 8 // bytes of an id's hash, and of a content's
 
-// recentFrom returns recent traces that were stored in so many bytes each.
+// longMention is how many bytes older engines stored of each recent trace.
+const longMention = 2 * longHash
+
+// recentFrom returns recent traces that were stored in so many bytes each, half of them of the id where they are many.
 func recentFrom(stored []byte, each int) recent {
-	r := make(recent, 0, remembered*mentionBytes)
+	r, hash := make(recent, 0, remembered*mentionBytes), len(fingerprint{})
+	if each == longMention {
+		hash = longHash
+	}
 	for part := range slices.Chunk(stored, each) {
-		r = append(r, part[:mentionBytes]...)
+		r.add(fingerprint(part), contentMark(part[hash:]))
 	}
 	return r
 }
@@ -159,16 +164,21 @@ func unpackJSON(data []byte) (*content, int64, error) {
 }
 
 func (c *content) decode(loops, state []byte) error {
-	var err error
-	if c.loops, err = session.LoadLoops(loops); err != nil {
-		return err
-	}
 	decoded, err := aapdrift.UnmarshalState(state)
 	if err != nil {
 		return err
 	}
 	c.state = *decoded
-	return nil
+	c.loops, err = session.LoadLoops(loops, c.known())
+	return err
+}
+
+// known returns the sessions that the state has: its learning ones.
+func (c *content) known() (known []session.Known) {
+	for id, newest := range c.state.Learned() {
+		known = append(known, session.KnownSession(id, newest))
+	}
+	return known
 }
 
 // StateOf returns the state of a series from its stored form.

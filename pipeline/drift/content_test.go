@@ -40,7 +40,7 @@ func TestStatesOfOlderEnginesContinue(t *testing.T) {
 		t.Fatal(err)
 	}
 	packed.insertStates([]store.DriftState{row})
-	if row.State, err = json.Marshal(&storedSeries{Recent: longRecent(c.recent), Loops: c.loops.Append(nil), Reached: reached, Series: state}); err != nil {
+	if row.State, err = json.Marshal(&storedSeries{Recent: longRecent(c.recent), Loops: c.loops.Append(nil, nil), Reached: reached, Series: state}); err != nil {
 		t.Fatal(err)
 	}
 	older.insertStates([]store.DriftState{row})
@@ -62,7 +62,8 @@ func TestStatesOfOlderEnginesContinue(t *testing.T) {
 // longRecent returns recent traces as older engines stored them, whose marks were longer.
 func longRecent(r recent) (long []byte) {
 	for part := range slices.Chunk(r, mentionBytes) {
-		long = append(append(long, part...), make([]byte, longMention-mentionBytes)...)
+		long = append(append(long, part[:len(fingerprint{})]...), make([]byte, longHash-len(fingerprint{}))...)
+		long = append(append(long, part[len(fingerprint{}):]...), make([]byte, longHash-len(contentMark{}))...)
 	}
 	return long
 }

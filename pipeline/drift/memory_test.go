@@ -54,7 +54,7 @@ func fleetLives(t testing.TB) *lives {
 	return l
 }
 
-// recordedLives are those of the recorded agents. The last trace of each session says that it is.
+// recordedLives are those of the recorded agents. No trace says that it is the last one of its session.
 func recordedLives(t testing.TB) *lives {
 	corpus, l := pipelinetest.ReadCorpus(t), newLives()
 	for _, card := range corpus.Cards {
@@ -63,6 +63,12 @@ func recordedLives(t testing.TB) *lives {
 	for _, r := range corpus.Records {
 		l.trace(r.Agent, r.Data)
 	}
+	return l
+}
+
+// endedLives are those of the recorded agents. The last trace of each session says that it is.
+func endedLives(t testing.TB) *lives {
+	l := recordedLives(t)
 	for _, traces := range l.of {
 		ended := map[string]bool{}
 		for _, trace := range slices.Backward(traces) {
@@ -73,10 +79,10 @@ func recordedLives(t testing.TB) *lives {
 	return l
 }
 
-// A series takes at most 4 KiB at every trace of its life: of the recorded agents, whose sessions run side by side, and
-// of the simulated fleet.
+// A series takes at most 4 KiB at every trace of its life: of the recorded agents, whose sessions run side by side,
+// whether they say where these end or not, and of the simulated fleet.
 func TestSeriesAreSmallInMemory(t *testing.T) {
-	for name, lives := range map[string]func(testing.TB) *lives{"recorded": recordedLives, "simulated": fleetLives} {
+	for name, lives := range map[string]func(testing.TB) *lives{"recorded": recordedLives, "recorded, with ends": endedLives, "simulated": fleetLives} {
 		t.Run(name, func(t *testing.T) {
 			l := lives(t)
 			for _, agent := range slices.Sorted(maps.Keys(l.of)) {
