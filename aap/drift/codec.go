@@ -153,7 +153,7 @@ func (c *codec) traceID(v *string) {
 	c.uuid(v)
 }
 
-// uuidMark stands for the length of a UUID in lower case.
+// uuidMark is written in place of the length of a UUID in lower case.
 const uuidMark = 65
 
 // at codes nanoseconds since 1970; the zero time is not allowed.

@@ -18,7 +18,7 @@ type condition struct {
 	openedAt time.Time
 	revision int
 	count    int    // traces that show it
-	next     int    // the count at which it is told again
+	next     int    // the count at which the next update is sent
 	last     string // the newest trace that shows it
 	joined   []joined
 }

@@ -33,7 +33,7 @@ func (r rate) value() float64              { return float64(r) / 65536 }
 func clipped(p float64) float64            { return min(1-leastRate, max(leastRate, p)) }
 func independent(m, kappa float64) float64 { return m * (1 + kappa) / (m + kappa) }
 
-// bounds are an expected rate and the least favourable rates beside it. The zero value is unknown. low
+// bounds are an expected rate, and the least favourable rates above and below it. The zero value is unknown. low
 // is 0 where the rate cannot fall: the event is so rare that its absence says nothing. high is 0 where it
 // cannot rise: every decision of the baseline shows the event.
 type bounds struct{ mean, high, low rate }
@@ -100,7 +100,7 @@ var (
 
 // counts counts an event in a baseline, by stratum and session, of decisions with a concentration kappa. Strata
 // of one group resemble each other: escalations are expected by action, and an action that was seen twice is
-// expected to behave like the other actions of its type, as if it had been seen pull times more so.
+// expected to behave like the other actions of its type, as if it had that many more decisions (pull) at the rate of its type.
 type counts struct {
 	sessions int
 	kappa    float64

@@ -56,7 +56,7 @@ func TestModerateChangeIsOneAlert(t *testing.T) {
 }
 
 // Where what opened an alert is over and something else lasts, the alert speaks of what lasts. What is
-// over is told as it was at its height.
+// over is described as it was at its height.
 func TestAlertSpeaksOfWhatLasts(t *testing.T) {
 	_, all := events(changing(600, 200, nil, func(i int, t *schema.Trace) {
 		if i < 240 {

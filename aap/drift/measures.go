@@ -42,7 +42,7 @@ const (
 	fixedTests
 
 	tests  = fixedTests + maxValues
-	streak = tests // stands for the similarity of section 8.2 where a condition lists its tests
+	streak = tests // the similarity of section 8.2, where a condition lists its tests
 	none   = tests + 1
 )
 

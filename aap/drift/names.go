@@ -81,7 +81,7 @@ func (s *State) givenUp(j *joined) bool {
 	return now.of > 0 && now.value() < base && most < base // a sum of rounded numbers can be below 1 where all apply it
 }
 
-// says returns the category of a test. A lower confidence stands for principal_benefit only
+// says returns the category of a test. A lower confidence counts as less principal_benefit only
 // where the card declares it and the baseline does not score it, as in the published rules.
 func (s *State) says(t test) schema.Direction {
 	switch {

@@ -160,7 +160,7 @@ func TestClosingOfSeveralMeasures(t *testing.T) {
 	}
 }
 
-// A lower confidence stands for principal_benefit only where the card declares it.
+// A lower confidence counts as less principal_benefit only where the card declares it.
 func TestConfidenceWithoutPrincipalBenefit(t *testing.T) {
 	samples := changing(400, 200, atConfidence(.9), atConfidence(.4))
 	for i := range samples {

@@ -302,7 +302,7 @@ func TestBaselineOfCompleteSessions(t *testing.T) {
 	short := func(i int, x *Sample) {
 		x.Session, x.SessionEnd = fmt.Sprint("short-", i/2), i%2 == 1
 	}
-	beside := func(i int, x *Sample) { // sessions of two traces, beside one that goes on
+	beside := func(i int, x *Sample) { // sessions of two traces, while another one goes on
 		if short(i, x); i%3 == 0 {
 			x.Session, x.SessionEnd = "long", false
 		}

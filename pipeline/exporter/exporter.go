@@ -179,8 +179,8 @@ func (e *exporter) fold(m *stream.Message) {
 	e.metrics.receipts.Add(float64(len(receipts)))
 }
 
-// sealDue seals every session that is due, and returns their number. It reads the verifier's ack floor first, and then
-// folds all receipts that were written before it, so every receipt up to the floor is known. It
+// sealDue seals every session that is due, and returns their number. It reads the verifier's ack floor first,
+// and then folds all receipts that were written before it, so every receipt up to the floor is known. It
 // seals groups of sessions concurrently. When ctx ends it starts no further group, and finishes
 // the started ones within work.
 func (e *exporter) sealDue(ctx, work context.Context) (due int, err error) {

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/aap/drift"
-	"github.com/plumbline/plumbline/aap/drift/inject"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -33,39 +32,15 @@ func TestChangesAreNamedTrulyOnTheCorpus(t *testing.T) {
 	if raceEnabled {
 		t.Skip("takes a minute with the race detector: make test runs it without")
 	}
-	const orders = 6
-	recordings := corpus(t)
-	settings := inject.Settings(recordings, 1)
-	library := changes(slices.Collect(maps.Keys(mayBeNamed))...)
 	named := map[string]map[schema.Direction]int{}
-	for i := range recordings {
-		s := series{Options: &Options{Rules: []Rule{Default()}}, traces: recordings[i].Traces, facts: drift.FactsOf(recordings[i].Card), in: &settings[i]}
-		plain := s.samples(nil)
-		for number := range orders {
-			order := natural(s.traces)
-			if number > 0 {
-				order = permuted(s.traces, 1, number)
-			}
-			markEnds(s.traces, order)
-			twins, place, err := s.twins(order, plain)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for c := range library {
-				a := &altered{series: &s, change: &library[c], unchanged: s.traces, from: plain, made: make([]*drift.Sample, len(plain))}
-				samples, _, err := a.after(order, place)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if direction := nameOf(t, twins[0].before, samples); direction != "" {
-					if named[library[c].Name] == nil {
-						named[library[c].Name] = map[schema.Direction]int{}
-					}
-					named[library[c].Name][direction]++
-				}
-			}
-		}
+	for name := range mayBeNamed {
+		named[name] = map[schema.Direction]int{}
 	}
+	afterEachChange(t, changes(slices.Collect(maps.Keys(mayBeNamed))...), 6, func(name string, c changed) {
+		if direction := nameOf(t, c.before, c.samples); direction != "" {
+			named[name][direction]++
+		}
+	})
 	for name, own := range mayBeNamed {
 		all, wrong := 0, 0
 		for direction, n := range named[name] {
