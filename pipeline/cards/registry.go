@@ -1,6 +1,7 @@
 package cards
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ var (
 type Bucket interface {
 	Get(ctx context.Context, key string) (value []byte, revision uint64, err error)
 	GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error)
+	GetMany(ctx context.Context, keys []string, take func(key string, value []byte, revision uint64)) error
 	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)
 	Watch(ctx context.Context, pattern string, after uint64, apply func(stream.Change), ready func()) error
 }
@@ -134,6 +136,15 @@ func (r *Registry) Lookup(ctx context.Context, cardID string) (*Card, error) {
 
 // look is Lookup. If displace is true, a card from the bucket may evict others from the cache.
 func (r *Registry) look(ctx context.Context, cardID string, displace bool) (*Card, error) {
+	if card, err := r.recall(cardID); card != nil || err != nil {
+		return card, err
+	}
+	return r.fetch(ctx, cardID, displace)
+}
+
+// recall returns a card that is in memory. It returns ErrUnknown for a card that was unknown a
+// moment ago, and no card if the bucket has to be asked.
+func (r *Registry) recall(cardID string) (*Card, error) {
 	r.mu.RLock()
 	entry := r.byID[cardID]
 	var since time.Time
@@ -141,32 +152,36 @@ func (r *Registry) look(ctx context.Context, cardID string, displace bool) (*Car
 		since = r.absent[cardID]
 	}
 	r.mu.RUnlock()
-	switch {
-	case entry == nil && (time.Since(since) < absentFor || len(cardID) > schema.MaxIDBytes):
-		return nil, ErrUnknown
-	case entry != nil:
-		if card := entry.compiled(); card != nil {
-			return card, nil
-		}
+	if entry != nil {
+		return entry.compiled(), nil
 	}
-	return r.fetch(ctx, cardID, displace)
+	if time.Since(since) < absentFor || len(cardID) > schema.MaxIDBytes {
+		return nil, ErrUnknown
+	}
+	return nil, nil
 }
 
 // fetch reads a card from the bucket. Any replica may answer, and may lag a little. So fetch asks
 // the leader before it reports a card as unknown.
 func (r *Registry) fetch(ctx context.Context, cardID string, displace bool) (*Card, error) {
-	r.fetches.Add(1)
 	raw, revision, err := r.bucket.Get(ctx, subject.Token(cardID))
 	if errors.Is(err, stream.ErrNotFound) {
 		raw, revision, err = r.bucket.GetNewest(ctx, subject.Token(cardID))
 	}
 	if errors.Is(err, stream.ErrNotFound) {
+		r.fetches.Add(1)
 		return nil, r.notFound(cardID, revision)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look up card %q: %w", cardID, err)
 	}
-	card, err := decode(raw, subject.Token(cardID))
+	return r.read(raw, subject.Token(cardID), revision, displace)
+}
+
+// read adds a card of the bucket to memory.
+func (r *Registry) read(raw []byte, key string, revision uint64, displace bool) (*Card, error) {
+	r.fetches.Add(1)
+	card, err := decode(raw, key)
 	if err != nil {
 		return nil, err
 	}
@@ -244,20 +259,34 @@ func (r *Registry) room() bool {
 	return r.cache.room()
 }
 
-// fetchesAtOnce is how many cards are fetched in parallel.
-const fetchesAtOnce = 64
+// Cards are fetched togetherFetched with one request, and fetchesAtOnce requests in parallel.
+const (
+	togetherFetched = 64
+	fetchesAtOnce   = 8
+)
 
 // LookupAll returns the cards with the ids, without those that are unknown or that the bucket no
 // longer has as registered. Cards from the bucket evict nothing from memory.
 func (r *Registry) LookupAll(ctx context.Context, cardIDs []string) ([]*Card, error) {
-	return r.lookAll(ctx, cardIDs, func(ctx context.Context, id string) (*Card, error) { return r.look(ctx, id, false) })
+	var found []*Card
+	var ask []string
+	for _, id := range cardIDs {
+		switch card, err := r.recall(id); {
+		case card != nil:
+			found = append(found, card)
+		case err == nil:
+			ask = append(ask, id)
+		}
+	}
+	fetched, err := r.fetchAll(ctx, ask, false)
+	return append(found, fetched...), err
 }
 
 // Arrived returns those of the cards that are registered now. It asks the broker's leader before
 // it leaves one out, even if the card was unknown a moment ago.
 func (r *Registry) Arrived(ctx context.Context, cardIDs iter.Seq[string]) (arrived []string, err error) {
 	ids := slices.DeleteFunc(slices.Sorted(cardIDs), func(id string) bool { return len(id) > schema.MaxIDBytes })
-	found, err := r.lookAll(ctx, ids, func(ctx context.Context, id string) (*Card, error) { return r.fetch(ctx, id, false) })
+	found, err := r.fetchAll(ctx, ids, false)
 	for _, card := range found {
 		arrived = append(arrived, card.Entry.CardID)
 	}
@@ -268,28 +297,60 @@ func (r *Registry) Arrived(ctx context.Context, cardIDs iter.Seq[string]) (arriv
 // in memory. What cannot be read is left to Know and Lookup, which report the error.
 func (r *Registry) Warm(ctx context.Context, agents iter.Seq[string]) {
 	_ = r.KnowAll(ctx, agents)
-	_, _ = r.lookAll(ctx, r.missing(agents), func(ctx context.Context, id string) (*Card, error) { return r.look(ctx, id, true) })
+	_, _ = r.fetchAll(ctx, r.missing(agents), true)
 }
 
-// lookAll looks cards up in parallel, until a lookup fails. It leaves out what LookupAll does.
-func (r *Registry) lookAll(ctx context.Context, cardIDs []string, look func(ctx context.Context, cardID string) (*Card, error)) ([]*Card, error) {
-	found := make([]*Card, len(cardIDs))
+// fetchAll fetches cards, many with one request, until a request fails. It leaves out what
+// LookupAll does.
+func (r *Registry) fetchAll(ctx context.Context, cardIDs []string, displace bool) (found []*Card, err error) {
+	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(fetchesAtOnce)
-	for i, id := range cardIDs {
+	for part := range slices.Chunk(cardIDs, togetherFetched) {
 		group.Go(func() error {
-			card, err := look(ctx, id)
-			if errors.Is(err, ErrUnknown) || errors.Is(err, ErrChanged) || errors.Is(err, errUnreadable) {
-				return nil
-			}
-			found[i] = card
+			cards, err := r.fetchTogether(ctx, part, displace)
+			mu.Lock()
+			defer mu.Unlock()
+			found = append(found, cards...)
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(found, func(card *Card) bool { return card == nil }), nil
+	return found, nil
+}
+
+// fetchTogether fetches cards with one request, and those that the answer leaves out one by one.
+func (r *Registry) fetchTogether(ctx context.Context, cardIDs []string, displace bool) (found []*Card, err error) {
+	keys := make([]string, len(cardIDs))
+	for i, id := range cardIDs {
+		keys[i] = subject.Token(id)
+	}
+	answered := make(map[string]bool, len(keys))
+	add := func(card *Card, failed error) {
+		switch {
+		case failed == nil:
+			found = append(found, card)
+		case !errors.Is(failed, ErrUnknown) && !errors.Is(failed, ErrChanged) && !errors.Is(failed, errUnreadable):
+			err = cmp.Or(err, failed)
+		}
+	}
+	if len(keys) > 1 {
+		refused := r.bucket.GetMany(ctx, keys, func(key string, value []byte, revision uint64) {
+			answered[key] = true
+			add(r.read(value, key, revision, displace))
+		})
+		if refused != nil && !errors.Is(refused, stream.ErrRefused) { // rights written by an earlier version allow one card at a time
+			return nil, fmt.Errorf("look up %d cards: %w", len(cardIDs), refused)
+		}
+	}
+	for i, id := range cardIDs {
+		if err == nil && !answered[keys[i]] {
+			add(r.fetch(ctx, id, displace))
+		}
+	}
+	return found, err
 }
 
 // missing returns the ids of the agents' newest cards that are not in the cache. It returns no

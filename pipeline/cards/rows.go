@@ -70,7 +70,7 @@ func (r *Registry) KnowAll(ctx context.Context, agents iter.Seq[string]) error {
 	if err != nil {
 		return fmt.Errorf("look up the cards of %d agents: %w", len(days), err)
 	}
-	if _, err := r.lookAll(ctx, r.unread(cardIDs), func(ctx context.Context, cardID string) (*Card, error) { return r.fetch(ctx, cardID, true) }); err != nil {
+	if _, err := r.fetchAll(ctx, r.unread(cardIDs), true); err != nil {
 		return err
 	}
 	r.mu.Lock()

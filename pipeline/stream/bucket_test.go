@@ -251,3 +251,67 @@ func TestWatchDropsNothing(t *testing.T) {
 		t.Errorf("of a watch at most %d messages and %d bytes may wait, %v", messages, bytes, err)
 	}
 }
+
+// GetMany finds what exists, without removed keys, and refuses too many keys by leaving them out.
+func TestBucketGetsMany(t *testing.T) {
+	ctx := t.Context()
+	bucket := openBucket(t, connect(t, brokertest.New(t)))
+	revisions := map[string]uint64{}
+	var keys []string
+	for i := range 1100 {
+		keys = append(keys, fmt.Sprintf("a.%d", i))
+	}
+	for _, key := range keys[:300] {
+		revision, err := bucket.Put(ctx, key, []byte("old "+key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if revision, err = bucket.Update(ctx, key, []byte(key), revision); err != nil {
+			t.Fatal(err)
+		}
+		revisions[key] = revision
+	}
+	if err := bucket.Delete(ctx, "a.7", revisions["a.7"]); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]uint64{}
+	take := func(key string, value []byte, revision uint64) {
+		if string(value) != key || revision != revisions[key] {
+			t.Errorf("%s = %q, revision %d", key, value, revision)
+		}
+		got[key] = revision
+	}
+	if err := bucket.GetMany(ctx, append(keys[:299:299], "none"), take); err != nil {
+		t.Fatal(err)
+	}
+	if _, removed := got["a.7"]; removed || len(got) != 298 {
+		t.Errorf("%d values, the removed one %t; want 298 without it", len(got), removed)
+	}
+	clear(got)
+	if err := bucket.GetMany(ctx, keys[300:400], take); err != nil || len(got) != 0 {
+		t.Errorf("of keys that were never written: %d values, error %v", len(got), err)
+	}
+	for _, key := range keys[300:] {
+		if _, err := bucket.Put(ctx, key, []byte(key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := bucket.GetMany(ctx, keys, take); err != nil || len(got) != 0 {
+		t.Errorf("of more keys than the server answers: %d values, error %v", len(got), err)
+	}
+	large := make([]byte, 512<<10)
+	for _, key := range keys[:20] {
+		if _, err := bucket.Put(ctx, key, large); err != nil {
+			t.Fatal(err)
+		}
+	}
+	some := 0
+	if err := bucket.GetMany(ctx, keys[:20], func(string, []byte, uint64) { some++ }); err != nil || some == 0 || some == 20 {
+		t.Errorf("of more bytes than the server sends: %d values, error %v; want some", some, err)
+	}
+	short, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := bucket.GetMany(short, keys[:20], take); !errors.Is(err, stream.ErrUnavailable) {
+		t.Errorf("with a context that has ended: %v", err)
+	}
+}

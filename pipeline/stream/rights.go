@@ -223,10 +223,10 @@ func (g *grants) consumes(d durable) {
 	g.may(api+"CONSUMER.MSG.NEXT."+name, ackOld+name+".>", ackNew+name+".>")
 }
 
-// gets grants looking up the value of a key, from any replica and from the leader.
+// gets grants looking up the values of keys, from any replica and from the leader.
 func (g *grants) gets(buckets ...string) {
 	for _, bucket := range buckets {
-		g.may(api + "DIRECT.GET.KV_" + bucket + ".>")
+		g.may(api+"DIRECT.GET.KV_"+bucket, api+"DIRECT.GET.KV_"+bucket+".>") // several keys, and one
 	}
 	g.getsNewest(buckets...)
 }

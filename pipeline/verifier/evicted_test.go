@@ -36,6 +36,17 @@ func (f *flaky) Get(ctx context.Context, key string) ([]byte, uint64, error) {
 	return f.Bucket.Get(ctx, key)
 }
 
+func (f *flaky) GetMany(ctx context.Context, keys []string, take func(key string, value []byte, revision uint64)) error {
+	for range keys {
+		if n := f.gets.Add(1); f.fail != nil {
+			if err := f.fail(n); err != nil {
+				return err
+			}
+		}
+	}
+	return f.Bucket.GetMany(ctx, keys, take)
+}
+
 // watched returns a registry with a cache of the given size that knows all present cards.
 func watched(t testing.TB, client *stream.Client, cacheBytes int64) (*cards.Registry, *flaky) {
 	t.Helper()

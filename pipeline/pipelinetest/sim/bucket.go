@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -111,6 +112,18 @@ func (k *Keys) Get(ctx context.Context, key string) (value []byte, revision uint
 
 func (k *Keys) GetNewest(ctx context.Context, key string) (value []byte, revision uint64, err error) {
 	return k.get(ctx, key, func() uint64 { return k.bucket.newest[key] })
+}
+
+func (k *Keys) GetMany(ctx context.Context, keys []string, take func(key string, value []byte, revision uint64)) error {
+	for _, key := range keys {
+		switch value, revision, err := k.Get(ctx, key); {
+		case err == nil:
+			take(key, value, revision)
+		case !errors.Is(err, stream.ErrNotFound):
+			return err
+		}
+	}
+	return nil
 }
 
 func (k *Keys) get(ctx context.Context, key string, known func() uint64) (value []byte, revision uint64, err error) {
