@@ -91,7 +91,10 @@ func ownersOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream
 	holder.Stage = stream.DriftOwners
 	presence, err := broker.Announce(ctx, holder)
 	return ownership.Config{
-		Stage: stream.DriftOwners, Earlier: stream.DriftConsumer, Silence: cfg.TakeoverAfter, Record: leases, Presence: presence, Broker: broker,
+		Stage: stream.DriftOwners, Stream: stream.Traces, Silence: cfg.TakeoverAfter, Record: leases, Presence: presence, Broker: broker,
+		Earlier: func(ctx context.Context, partition int) (stream.Progress, error) {
+			return broker.ConsumerProgress(ctx, stream.Traces, stream.DriftConsumer(partition))
+		},
 		Open: func(ctx context.Context, from uint64) (ownership.Source, error) {
 			return broker.OpenConsumer(ctx, stream.ConsumerConfig{
 				Stream: stream.Traces, From: from, PrefetchMessages: prefetchMessages, PrefetchBytes: prefetchBytes,

@@ -115,7 +115,12 @@ func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 		cfg: &s.cfg, env: p.Env, rows: &simulatedRows{s, p}, outlet: p.Broker(),
 		registry: noCards{}, metrics: newMetrics(p.Env.Metrics), now: time.Now,
 	}
-	return running.build().share(ctx, s.members.Owners(ctx, p, s.cfg.TakeoverAfter, stream.DriftConsumer, s.consumers[:]...))
+	broker := p.Broker(s.consumers[:]...)
+	owners := s.members.Owners(ctx, p, s.cfg.TakeoverAfter)
+	owners.Earlier = func(ctx context.Context, partition int) (stream.Progress, error) {
+		return broker.ConsumerProgress(ctx, stream.Traces, stream.DriftConsumer(partition))
+	}
+	return running.build().share(ctx, owners)
 }
 
 // simulatedRows is the view of a process on the tables.

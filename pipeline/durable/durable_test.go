@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -147,6 +148,50 @@ func TestLockNamesItsHolder(t *testing.T) {
 
 // Await waits for the lock until its holder releases it or the context ends. With an empty holder
 // it changes nothing in the file.
+func TestSharedLockKeepsOutWhoWantsItAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	var shared []*durable.Lock
+	for range 2 {
+		lock, err := durable.Share(path, "one of two")
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared = append(shared, lock)
+	}
+	for _, lock := range shared {
+		if _, err := durable.Acquire(path, "alone"); !errors.Is(err, durable.ErrLocked) {
+			t.Errorf("while it is shared: %v, want ErrLocked", err)
+		}
+		if err := lock.Release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	alone, err := durable.Acquire(path, "alone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := durable.Share(path, "one of two"); !errors.Is(err, durable.ErrLocked) {
+		t.Errorf("while a process has it alone: %v, want ErrLocked", err)
+	}
+	if err := alone.Release(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A file is created once: whoever comes second leaves it as it is.
+func TestCreateReplacesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	for i, want := range []error{nil, fs.ErrExist} {
+		if err := durable.Create(path, []byte{byte(i)}, 0o600); !errors.Is(err, want) {
+			t.Errorf("attempt %d: %v, want %v", i+1, err, want)
+		}
+	}
+	if content, err := os.ReadFile(path); err != nil || !bytes.Equal(content, []byte{0}) {
+		t.Errorf("%v, %v: the first content was replaced", content, err)
+	}
+	onlyFile(t, path)
+}
+
 func TestAwaitWaitsForTheLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	lock, err := durable.Acquire(path, "the first")

@@ -33,13 +33,13 @@ func WriteFile(path string, data []byte, mode fs.FileMode) error {
 
 // Create is WriteFile for a file that must not exist. A link, unlike a rename, fails where the name
 // is taken. The error then wraps fs.ErrExist.
-func Create(path string, data []byte, mode fs.FileMode) (err error) {
+func Create(path string, data []byte, mode fs.FileMode) error {
 	staged, err := stage(path, data, mode)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.Remove(staged)) }()
-	if err := os.Link(staged, path); err != nil {
+	err = errors.Join(os.Link(staged, path), removeIfThere(staged)) // one sync covers both
+	if err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(path))

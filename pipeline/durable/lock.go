@@ -15,7 +15,7 @@ import (
 // ErrLocked is wrapped by Acquire's error if another process holds the lock.
 var ErrLocked = errors.New("in use by another process")
 
-// Lock is the exclusive use of a directory. The kernel releases it when its process ends, for any
+// Lock is the use of a directory, exclusive or shared. The kernel releases it when its process ends, for any
 // reason.
 type Lock struct {
 	file *os.File
@@ -25,12 +25,18 @@ type Lock struct {
 // into the file: "pid 123, verifier". With an empty holder it leaves the contents unchanged, which
 // belong to another program. It does not wait. The file is never removed, because then two
 // processes could lock two files with the same name.
-func Acquire(path, holder string) (*Lock, error) {
+func Acquire(path, holder string) (*Lock, error) { return acquire(path, holder, unix.LOCK_EX) }
+
+// Share is Acquire for a directory that several processes use: Acquire fails while any of them has the
+// lock, and Share fails while a process has it alone.
+func Share(path, holder string) (*Lock, error) { return acquire(path, holder, unix.LOCK_SH) }
+
+func acquire(path, holder string, how int) (*Lock, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := unix.Flock(int(file.Fd()), how|unix.LOCK_NB); err != nil {
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
 		}

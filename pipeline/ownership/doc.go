@@ -1,4 +1,4 @@
-// Package ownership shares the partitions of stream TRACES among the processes of a stage, so each
+// Package ownership shares the partitions of a stream among the processes of a stage, so each
 // partition has one owner at a time, and another one soon after its owner is gone.
 //
 // It owns the record of members, owners, epochs and positions (stream.Shares), the balance between

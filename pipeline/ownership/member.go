@@ -25,18 +25,22 @@ type Record interface {
 
 // Presence asks other members whether they are there, and answers them (stream.Presence).
 type Presence interface {
+	Reacher
 	Holder() stream.Holder
-	Reach(ctx context.Context, other *stream.Holder) error
 	End()
 }
 
-// Broker says how far the stream and the stage are (stream.Client).
-type Broker interface {
-	StreamState(ctx context.Context, stream string) (stream.State, error)
-	ConsumerProgress(ctx context.Context, stream, consumer string) (stream.Progress, error)
+// Reacher asks processes whether they are there (stream.Client).
+type Reacher interface {
+	Reach(ctx context.Context, other *stream.Holder) error
 }
 
-// Source reads TRACES without a filter, in order and without gaps (stream.Consumer).
+// Broker says how far the stream is (stream.Client).
+type Broker interface {
+	StreamState(ctx context.Context, stream string) (stream.State, error)
+}
+
+// Source reads the stream without a filter, in order and without gaps (stream.Consumer).
 type Source interface {
 	Fetch(ctx context.Context, into []stream.Message, maxMessages, maxBytes int, wait time.Duration) ([]stream.Message, error)
 	AtEnd(ctx context.Context) (end bool, now time.Time, err error)
@@ -47,13 +51,14 @@ type Source interface {
 
 // Config is what a member needs.
 type Config struct {
-	Stage    string                                // key of the record
-	Earlier  func(partition int) (consumer string) // the durable consumer with which an earlier version kept the position of a partition
-	Silence  time.Duration                         // how long another member may be connected and not answer until it is removed
+	Stage    string                                                            // key of the record
+	Stream   string                                                            // its messages belong to partitions
+	Earlier  func(ctx context.Context, partition int) (stream.Progress, error) // how far an earlier version, which kept no record, was with a partition
+	Silence  time.Duration                                                     // how long another member may be connected and not answer until it is removed
 	Record   Record
 	Presence Presence
 	Broker   Broker
-	Open     func(ctx context.Context, from uint64) (Source, error) // reads TRACES from a sequence
+	Open     func(ctx context.Context, from uint64) (Source, error) // reads the stream from a sequence
 	Retry    *service.Retrier
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer
@@ -76,26 +81,31 @@ type Member struct {
 }
 
 // Join makes the process a member, and removes members that are not connected any more. It writes
-// the record if there is none: the partitions then begin where the consumer of earlier versions
-// ended. It repeats what fails.
+// the record if there is none: the partitions then begin where an earlier version ended. It repeats
+// what fails. If another member has another place, the error is permanent and names that process.
 func Join(ctx context.Context, cfg Config) (*Member, error) {
 	m := &Member{cfg: cfg, self: cfg.Presence.Holder(), metrics: newMetrics(cfg.Metrics), writing: make(chan struct{}, 1), moved: make(chan struct{})}
 	return m, cfg.Retry.Do(ctx, "join the owners of partitions", func() error { return m.join(ctx) })
+}
+
+// Visit returns the error of Join about another place, and changes nothing. A process asks before it
+// creates a directory.
+func Visit(ctx context.Context, record Record, asking Reacher, stage, place string) error {
+	m := &Member{cfg: Config{Stage: stage, Record: record}, self: stream.Holder{Place: place}, writing: make(chan struct{}, 1), moved: make(chan struct{})}
+	if err := m.refresh(ctx); err != nil {
+		return err
+	}
+	remove(&m.shares, gone(ctx, asking, m.others())...)
+	return m.demandPlace(&m.shares)
 }
 
 func (m *Member) join(ctx context.Context) error {
 	if err := m.refresh(ctx); err != nil {
 		return err
 	}
-	var gone []string
-	others, answers := m.ask(ctx)
-	for i := range others {
-		if errors.Is(answers[i], stream.ErrGone) {
-			gone = append(gone, others[i].ID)
-		}
-	}
+	gone := gone(ctx, m.cfg.Presence, m.others())
 	return m.update(ctx, func(s *stream.Shares) error {
-		state, err := m.cfg.Broker.StreamState(ctx, stream.Traces) // read after the record: its positions lie in this stream
+		state, err := m.cfg.Broker.StreamState(ctx, m.cfg.Stream) // read after the record: its positions lie in this stream
 		if err == nil && !s.Created.Equal(state.Created) {
 			err = m.begin(ctx, s, state)
 		}
@@ -106,11 +116,27 @@ func (m *Member) join(ctx context.Context) error {
 			s.Partitions[p].Done = min(s.Partitions[p].Done, state.LastSequence)
 		}
 		remove(s, gone...)
+		if err := m.demandPlace(s); err != nil {
+			return err
+		}
 		add(s, m.self)
 		balance(s, m.epoch())
 		return nil
 	})
 }
+
+// demandPlace returns a permanent error if another member has another place.
+func (m *Member) demandPlace(s *stream.Shares) error {
+	for i := range s.Members {
+		if other := &s.Members[i]; other.ID != m.self.ID && other.Place != m.self.Place {
+			return service.Permanent(fmt.Errorf("%w: %s; end that process first, or give this one the same directory", ErrElsewhere, other))
+		}
+	}
+	return nil
+}
+
+// ErrElsewhere means that the other processes of the stage work in another place.
+var ErrElsewhere = errors.New("another process of this stage works in another directory")
 
 // begin sets the positions for a stream about which there is no record. What an earlier version has
 // acknowledged is done, and it may have begun everything else. A consumer with nothing left has
@@ -118,7 +144,7 @@ func (m *Member) join(ctx context.Context) error {
 func (m *Member) begin(ctx context.Context, s *stream.Shares, state stream.State) error {
 	s.Created = state.Created
 	for p := range s.Partitions {
-		before, err := m.cfg.Broker.ConsumerProgress(ctx, stream.Traces, m.cfg.Earlier(p))
+		before, err := m.cfg.Earlier(ctx, p)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -62,30 +63,41 @@ func (s *scene) publish() {
 // worker is a stage that stores one result for each message.
 type worker struct {
 	*scene
-	name  string
-	late  bool // it stores results after it has lost its partitions
-	env   *service.Env
-	owned [subject.Partitions]bool          // of the current term; under mu
-	at    func(step string, through uint64) // called at each step of a batch
-	done  func(through uint64, err error)   // called with the outcome of each Done
-	stage *pipelinetest.Stage
+	name    string
+	late    bool // it stores results after it has lost its partitions
+	env     *service.Env
+	owned   [subject.Partitions]bool          // of the current term; under mu
+	current *ownership.Term                   // the current or last one; under mu
+	at      func(step string, through uint64) // called at each step of a batch
+	done    func(through uint64, err error)   // called with the outcome of each Done
+	place   string                            // of its process
+	stage   *pipelinetest.Stage
 }
 
-// work starts a worker on a connection.
-func (s *scene) work(client *stream.Client, w *worker) *worker {
+// configure returns how a worker on a connection joins.
+func (s *scene) configure(client *stream.Client, w *worker) ownership.Config {
 	s.t.Helper()
 	w.scene, w.env = s, pipelinetest.Env(s.t, "verifier")
-	presence, err := client.Announce(s.t.Context(), stream.Holder{Stage: "verifier", Host: w.name})
+	presence, err := client.Announce(s.t.Context(), stream.Holder{Stage: "verifier", Host: w.name, Place: w.place})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	cfg := ownership.Config{
-		Stage: stream.VerifierConsumer, Earlier: func(int) string { return stream.VerifierConsumer }, Silence: time.Second, Record: brokertest.Bucket(s.t, client, stream.Leases), Presence: presence, Broker: client,
+	return ownership.Config{
+		Stage: stream.VerifierConsumer, Stream: stream.Traces, Silence: time.Second, Record: brokertest.Bucket(s.t, client, stream.Leases), Presence: presence, Broker: client,
+		Earlier: func(ctx context.Context, _ int) (stream.Progress, error) {
+			return client.ConsumerProgress(ctx, stream.Traces, stream.VerifierConsumer)
+		},
 		Open: func(ctx context.Context, from uint64) (ownership.Source, error) {
 			return client.OpenConsumer(ctx, stream.ConsumerConfig{Stream: stream.Traces, From: from})
 		},
 		Retry: w.env.Retry, Log: w.env.Log, Metrics: w.env.Metrics,
 	}
+}
+
+// work starts a worker on a connection.
+func (s *scene) work(client *stream.Client, w *worker) *worker {
+	s.t.Helper()
+	cfg := s.configure(client, w)
 	w.stage = pipelinetest.Go(s.t, func(ctx context.Context) error {
 		member, err := ownership.Join(ctx, cfg)
 		if err != nil {
@@ -105,7 +117,7 @@ func (w *worker) step(name string, through uint64) {
 // run processes small batches until the term ends.
 func (w *worker) run(ctx context.Context, term *ownership.Term) error {
 	w.mu.Lock()
-	w.owned = term.Owned()
+	w.owned, w.current = term.Owned(), term
 	w.mu.Unlock()
 	defer func() {
 		w.mu.Lock()
@@ -160,6 +172,12 @@ func (w *worker) store(batch []stream.Message) {
 		}
 		w.results[sequence] = append(w.results[sequence], w.name)
 	}
+}
+
+func (w *worker) term() *ownership.Term {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.current
 }
 
 // owns returns how many partitions the worker owns.
@@ -241,6 +259,47 @@ func TestTwoShareThePartitions(t *testing.T) {
 	}
 }
 
+// A process in another place is refused while one runs, and joins when that one has ended or is gone.
+func TestOtherPlaceIsRefused(t *testing.T) {
+	s := newScene(t)
+	wire := brokertest.NewWire(t, s.broker.URL())
+	first, ended := &worker{name: "first", place: "here"}, make(chan error, 1)
+	cfg := s.configure(brokertest.Connect(t, stream.Config{URL: wire.URL()}), first)
+	go func() {
+		member, err := ownership.Join(t.Context(), cfg)
+		if err == nil {
+			err = member.Run(t.Context(), first.run)
+		}
+		ended <- err
+	}()
+	pipelinetest.Await(t, "all partitions owned by the first", func() bool { return first.owns() == subject.Partitions })
+	elsewhere := stream.Holder{Stage: "verifier", Place: "there"}
+	visit := func(place string) error {
+		return ownership.Visit(t.Context(), brokertest.Bucket(t, s.client, stream.Leases), s.client, stream.VerifierConsumer, place)
+	}
+	if err := visit(elsewhere.Place); !errors.Is(err, ownership.ErrElsewhere) || !strings.Contains(err.Error(), "on host first") {
+		t.Errorf("a visit in another place: %v", err)
+	}
+	if err := visit("here"); err != nil {
+		t.Errorf("a visit in the same place: %v", err)
+	}
+	second := s.configure(s.client, &worker{name: "second", place: elsewhere.Place})
+	if _, err := ownership.Join(t.Context(), second); !errors.Is(err, ownership.ErrElsewhere) {
+		t.Errorf("joined with %v", err)
+	}
+	wire.Cut()
+	if err := visit(elsewhere.Place); err != nil {
+		t.Errorf("a visit when the first is gone: %v", err)
+	}
+	s.work(s.client, &worker{name: "third", place: elsewhere.Place})
+	s.publish()
+	s.finish()
+	wire.Mend()
+	if err := <-ended; !errors.Is(err, ownership.ErrElsewhere) {
+		t.Errorf("the first came back and ended with %v", err)
+	}
+}
+
 // An owner is killed at each step of a batch. Another one takes its partitions over: nothing is
 // lost, and it knows what the killed one may have stored.
 func TestKilledOwnerIsReplaced(t *testing.T) {
@@ -316,6 +375,10 @@ func comesBack(t *testing.T, goes, returns func(*brokertest.Wire)) {
 	s.finish()
 	before := record(t, s.client)
 	returns(wire)
+	pipelinetest.Await(t, "the stale owner to learn that it is one", func() bool { return errors.Is(stale.term().Confirm(t.Context()), ownership.ErrLost) })
+	if err := other.term().Confirm(t.Context()); err != nil {
+		t.Errorf("the owner confirms its partitions: %v", err)
+	}
 	close(wake)
 	if err := <-outcomes; !errors.Is(err, ownership.ErrLost) {
 		t.Errorf("the stale owner of messages up to %d ended with %v, want ErrLost", through, err)

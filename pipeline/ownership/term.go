@@ -167,6 +167,26 @@ func (t *Term) Done(ctx context.Context, through uint64) error {
 	return err
 }
 
+// Confirm returns an ErrLost unless the process still owns all partitions of the term. It asks the
+// leader of the bucket.
+func (t *Term) Confirm(ctx context.Context) error {
+	if err := t.member.refresh(ctx); err != nil {
+		return err
+	}
+	var lost []int
+	t.member.mu.Lock()
+	defer t.member.mu.Unlock()
+	for p := range t.owned {
+		if t.owned[p] && !t.holds(&t.member.shares, p) {
+			lost = append(lost, p)
+		}
+	}
+	if len(lost) > 0 {
+		return &lostError{lost}
+	}
+	return nil
+}
+
 // change changes the shares that the process still owns.
 func (t *Term) change(ctx context.Context, edit func(*stream.Share)) error {
 	var lost []int

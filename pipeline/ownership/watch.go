@@ -66,22 +66,32 @@ func (m *Member) joined() bool {
 	return isMember(&m.shares, m.self.ID)
 }
 
-// ask asks the other members at the same time whether they are there.
-func (m *Member) ask(ctx context.Context) (others []stream.Holder, answers []error) {
-	others = m.others()
-	answers = make([]error, len(others))
+// ask asks members at the same time whether they are there.
+func ask(ctx context.Context, asking Reacher, members []stream.Holder) []error {
+	answers := make([]error, len(members))
 	var questions sync.WaitGroup
-	for i := range others {
-		questions.Go(func() { answers[i] = m.cfg.Presence.Reach(ctx, &others[i]) })
+	for i := range members {
+		questions.Go(func() { answers[i] = asking.Reach(ctx, &members[i]) })
 	}
 	questions.Wait()
-	return others, answers
+	return answers
+}
+
+// gone returns the ids of the members that are not connected.
+func gone(ctx context.Context, asking Reacher, members []stream.Holder) (ids []string) {
+	for i, answer := range ask(ctx, asking, members) {
+		if errors.Is(answer, stream.ErrGone) {
+			ids = append(ids, members[i].ID)
+		}
+	}
+	return ids
 }
 
 // expel asks the other members, and removes those that are gone or were silent for too long.
 func (m *Member) expel(ctx context.Context, absences map[string]absence) error {
 	asked := time.Now()
-	others, answers := m.ask(ctx)
+	others := m.others()
+	answers := ask(ctx, m.cfg.Presence, others)
 	var out []string
 	for i, other := range others {
 		a := absences[other.ID]

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"syscall"
 
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/redact"
@@ -54,7 +55,7 @@ func shown(sessionID string) string {
 }
 
 // Place writes the bundle of a part below dir, or adopts the file that an earlier attempt at the
-// same plan left. Such a file is complete, because it was renamed into place. Place returns the
+// same plan left, also one by another process. Such a file is complete, because it was linked into place. Place returns the
 // bundle's SHA-256 and size. For an adopted file it sets p.Verdict from the file, since verdicts
 // on traces may have changed after it was written.
 func Place(dir string, p *Part, in *aivs.Input, key ed25519.PrivateKey) (*aivs.Bundle, error) {
@@ -79,10 +80,24 @@ func Place(dir string, p *Part, in *aivs.Input, key ed25519.PrivateKey) (*aivs.B
 	if err := durable.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return nil, err
 	}
-	if err := durable.WriteFile(file, buffer.Bytes(), 0o644); err != nil {
+	err = create(file, buffer.Bytes())
+	if errors.Is(err, fs.ErrExist) { // a process that owned the session before has placed it meanwhile
+		return Place(dir, p, in, key)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return bundle, nil
+}
+
+// create writes a file that must not exist. On a file system without links a file that appears
+// meanwhile is replaced.
+func create(file string, content []byte) error {
+	err := durable.Create(file, content, 0o644)
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EPERM) {
+		return durable.WriteFile(file, content, 0o644)
+	}
+	return err
 }
 
 // buffers pools the memory of bundles. Bundles that each grow a buffer of their own cost a tenth of

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
 // Message is one message of a stream. Data belongs to the receiver.
@@ -90,8 +91,11 @@ func (r *Consumer) message(msg *nats.Msg) (Message, error) {
 	}
 	m.Sequence, m.Delivery, m.Received = meta.sequence, meta.delivery, time.Unix(0, meta.timestamp).UTC()
 	m.Redelivered = meta.delivered > 1 || m.Sequence <= r.seen
-	if r.agents != nil {
+	switch {
+	case r.agents != nil:
 		m.Partition, m.Agent = r.agents.of(m.Subject)
+	case r.cfg.Stream == Receipts:
+		m.Partition = wire.ReceiptPartition(m.Subject)
 	}
 	return m, nil
 }

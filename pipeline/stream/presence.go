@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -27,7 +28,8 @@ type Holder struct {
 	Host    string    `json:"host"`
 	PID     int       `json:"pid"`
 	Version string    `json:"version"`
-	Since   time.Time `json:"since"` // by the holder's clock; only shown to people
+	Since   time.Time `json:"since"`           // by the holder's clock; only shown to people
+	Place   string    `json:"place,omitempty"` // what the processes of the stage must share besides broker and database, such as a directory
 }
 
 // String returns text such as "process 1234 on host a (version 1.0, since 2026-03-01T12:00:00Z)".
@@ -45,6 +47,24 @@ type Presence struct {
 	holder  Holder
 	record  []byte // the holder as JSON
 	answers *nats.Subscription
+	asked   atomic.Pointer[chan Request]
+}
+
+// Request is what another process asks a holder to do.
+type Request struct {
+	Data []byte
+	msg  *nats.Msg
+}
+
+// Answer answers a request. The process that sent it may have given up.
+func (r *Request) Answer(data []byte) error { return classify(r.msg.Respond(data)) }
+
+// Requests returns a channel of the requests that this holder then receives (Client.Request). One that
+// finds the channel full is answered with the holder's record.
+func (p *Presence) Requests() <-chan Request {
+	asked := make(chan Request, 64)
+	p.asked.Store(&asked)
+	return asked
 }
 
 // Announce gives the holder an id and begins to answer questions about it. After an
@@ -72,12 +92,47 @@ func (p *Presence) End() {
 	}
 }
 
+// Request asks the process that has the lease of a stage to do something, and returns its answer. The
+// error is ErrNotFound if no process has the lease, and ErrGone if that process is not connected. Without
+// an answer in time the outcome is unknown.
+func (c *Client) Request(ctx context.Context, stage string, data []byte, within time.Duration) ([]byte, error) {
+	bucket, err := c.Bucket(ctx, Leases)
+	if err != nil {
+		return nil, err
+	}
+	record, _, err := bucket.GetNewest(ctx, stage)
+	if err != nil {
+		return nil, err
+	}
+	var holder Holder
+	if err := json.Unmarshal(record, &holder); err != nil {
+		return nil, fmt.Errorf("key %s of bucket %s: %w", stage, Leases, err)
+	}
+	ctx, cancel := c.within(ctx, within)
+	defer cancel()
+	answer, err := c.conn.RequestWithContext(ctx, holder.subject(), data)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return nil, fmt.Errorf("ask %s: %w", &holder, ErrGone)
+	case err != nil:
+		return nil, fmt.Errorf("ask %s: %w", &holder, classify(err))
+	}
+	return answer.Data, nil
+}
+
 // listen subscribes to the holder's subject, answers with the record, and sends itself a question
 // to check that this works. If it did not work, the next process would conclude that this one is
 // gone. listen runs before the record is written, because a process that reads the record may ask
 // at once.
 func (p *Presence) listen(ctx context.Context) (err error) {
 	p.answers, err = p.client.conn.Subscribe(p.holder.subject(), func(m *nats.Msg) {
+		if asked := p.asked.Load(); asked != nil && len(m.Data) > 0 {
+			select {
+			case *asked <- Request{m.Data, m}:
+				return
+			default:
+			}
+		}
 		if err := m.Respond(p.record); err != nil {
 			p.client.cfg.Logger.Warn("another process's question about the lease cannot be answered", "stage", p.holder.Stage, "error", err)
 		}
@@ -85,7 +140,7 @@ func (p *Presence) listen(ctx context.Context) (err error) {
 	if err != nil {
 		return classify(err)
 	}
-	err = p.question(ctx, &p.holder)
+	err = p.client.question(ctx, &p.holder)
 	if errors.Is(err, nats.ErrNoResponders) {
 		err = fmt.Errorf("the broker does not let this service listen on %s: permit its user to publish and subscribe on plumbline.lease.>", p.holder.subject())
 	}
@@ -98,9 +153,12 @@ func (p *Presence) listen(ctx context.Context) (err error) {
 // Reach returns nil if another process answers. ErrGone means that nobody listens on its subject:
 // the broker ends the subscription with the connection, so a killed process is gone at once.
 // ErrLeaseSilent means that it is connected and did not answer two questions.
-func (p *Presence) Reach(ctx context.Context, other *Holder) error {
-	link := p.client.link.Load()
-	err := p.question(ctx, other)
+func (p *Presence) Reach(ctx context.Context, other *Holder) error { return p.client.Reach(ctx, other) }
+
+// Reach is the question of a process that has not announced itself. See Presence.Reach.
+func (c *Client) Reach(ctx context.Context, other *Holder) error {
+	link := c.link.Load()
+	err := c.question(ctx, other)
 	connected := link.Err() == nil // during the whole question
 	switch {
 	case err == nil:
@@ -117,20 +175,20 @@ func (p *Presence) Reach(ctx context.Context, other *Holder) error {
 // subject. Before it decides that a holder is silent, it waits until the broker has processed the
 // question, which may be slow, and asks again. The first question may have reached a connection
 // that was about to end.
-func (p *Presence) question(ctx context.Context, holder *Holder) error {
-	err := p.questionOnce(ctx, holder)
+func (c *Client) question(ctx context.Context, holder *Holder) error {
+	err := c.questionOnce(ctx, holder)
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	if err := p.client.flush(ctx); err != nil {
+	if err := c.flush(ctx); err != nil {
 		return err
 	}
-	return p.questionOnce(ctx, holder)
+	return c.questionOnce(ctx, holder)
 }
 
-func (p *Presence) questionOnce(ctx context.Context, holder *Holder) error {
-	ctx, cancel := p.client.within(ctx, answerWithin)
+func (c *Client) questionOnce(ctx context.Context, holder *Holder) error {
+	ctx, cancel := c.within(ctx, answerWithin)
 	defer cancel()
-	_, err := p.client.conn.RequestWithContext(ctx, holder.subject(), nil)
+	_, err := c.conn.RequestWithContext(ctx, holder.subject(), nil)
 	return err
 }

@@ -15,10 +15,14 @@ import (
 // its durable consumer, VerifierConsumer.
 const DriftOwners = "drift-owners"
 
-// Shares is the record of a stage whose processes share the partitions of stream TRACES. Package ownership
-// keeps it.
+// ExporterOwners is the key of bucket leases under which the exporters, which share the partitions of
+// RECEIPTS, have their record; "exporter" is the lease of the one that keeps ledger, log and copies.
+const ExporterOwners = "exporter-owners"
+
+// Shares is the record of a stage whose processes share the partitions of a stream: TRACES, or RECEIPTS for
+// the exporter. Package ownership keeps it.
 type Shares struct {
-	Created    time.Time                 `json:"stream_created"` // of TRACES: the sequences mean messages of that stream
+	Created    time.Time                 `json:"stream_created"` // of the stream: the sequences mean its messages
 	Members    []Holder                  `json:"members"`        // in the order in which they joined
 	Partitions [subject.Partitions]Share `json:"partitions"`
 }

@@ -149,7 +149,10 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.
 // owners returns how the verifiers of a tenant share the partitions.
 func owners(v *verifier, broker *stream.Client, leases ownership.Record, presence ownership.Presence) ownership.Config {
 	return ownership.Config{
-		Stage: stream.VerifierConsumer, Earlier: func(int) string { return stream.VerifierConsumer }, Silence: v.cfg.TakeoverAfter, Record: leases, Presence: presence, Broker: broker,
+		Stage: stream.VerifierConsumer, Stream: stream.Traces, Silence: v.cfg.TakeoverAfter, Record: leases, Presence: presence, Broker: broker,
+		Earlier: func(ctx context.Context, _ int) (stream.Progress, error) {
+			return broker.ConsumerProgress(ctx, stream.Traces, stream.VerifierConsumer)
+		},
 		Open: func(ctx context.Context, from uint64) (ownership.Source, error) {
 			return broker.OpenConsumer(ctx, stream.ConsumerConfig{Stream: stream.Traces, From: from})
 		},

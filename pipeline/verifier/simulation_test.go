@@ -234,7 +234,11 @@ func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 		late.run,
 		func(ctx context.Context) error { return (&sink.Findings{Env: p.Env, Ledger: outlet}).Run(ctx, alerts) },
 		after(known, func(ctx context.Context) error {
-			return v.judgeShare(ctx, s.members.Owners(ctx, p, cfg.TakeoverAfter, func(int) string { return stream.VerifierConsumer }, s.verified))
+			broker, owners := p.Broker(s.verified), s.members.Owners(ctx, p, cfg.TakeoverAfter)
+			owners.Earlier = func(ctx context.Context, _ int) (stream.Progress, error) {
+				return broker.ConsumerProgress(ctx, stream.Traces, stream.VerifierConsumer)
+			}
+			return v.judgeShare(ctx, owners)
 		}))
 }
 

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -57,6 +59,16 @@ func receiptsOf(partition int, receipts []schema.Receipt, size int) (messages []
 		}
 	}
 	return messages, nil
+}
+
+// ReceiptPartition returns the partition of a message of stream RECEIPTS. One whose subject names none
+// belongs to the first.
+func ReceiptPartition(name string) int {
+	n, err := strconv.Atoi(strings.TrimPrefix(name, ReceiptPrefix))
+	if err != nil || n < 0 || n >= subject.Partitions {
+		return 0
+	}
+	return n
 }
 
 func receiptMessage(partition int, body []byte) Message {

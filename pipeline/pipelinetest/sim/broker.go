@@ -56,7 +56,9 @@ func (b *Broker) PublishReceipts(ctx context.Context, byPartition [][]schema.Rec
 // Receipts returns the message with a few receipts.
 func Receipts(partition int, receipts []schema.Receipt) Stored {
 	messages, err := wire.Receipts(partition, receipts)
-	return stored(messages[0], err)
+	m := stored(messages[0], err)
+	m.Partition = partition
+	return m
 }
 
 // stored returns a message in the form in which a stream holds it.

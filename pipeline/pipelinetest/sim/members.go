@@ -11,13 +11,13 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
-// Members are the processes of a stage that share the partitions of stream TRACES, and their record.
+// Members are the processes of a stage that share the partitions of a stream, and their record.
 type Members struct {
 	Finished func(sequence uint64) // called for each message that the record newly calls done
 
 	stage  string
 	world  *World
-	traces *Stream
+	stream *Stream
 	leases *Bucket
 	shares stream.Shares // the newest record
 
@@ -26,28 +26,28 @@ type Members struct {
 }
 
 // Members returns the members of a stage, which has none yet.
-func (w *World) Members(stage string, traces *Stream) *Members {
-	m := &Members{stage: stage, world: w, traces: traces, leases: w.Bucket(stream.Leases), present: map[string]context.Context{}}
+func (w *World) Members(stage string, shared *Stream) *Members {
+	m := &Members{stage: stage, world: w, stream: shared, leases: w.Bucket(stream.Leases), present: map[string]context.Context{}}
 	m.leases.Written = m.written
 	return m
 }
 
-// Owners returns the configuration with which a process joins that lives as long as ctx. earlier names the
-// consumers of earlier versions, of which each is given.
-func (m *Members) Owners(ctx context.Context, p *Process, silence time.Duration, earlier func(partition int) string, consumers ...*Consumer) ownership.Config {
+// Owners returns the configuration with which a process joins that lives as long as ctx, without
+// Earlier.
+func (m *Members) Owners(ctx context.Context, p *Process, silence time.Duration) ownership.Config {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	present := &presence{Members: m, process: p, self: stream.Holder{ID: fmt.Sprint("v", len(m.present)), Stage: m.stage}}
 	m.present[present.self.ID] = ctx
 	return ownership.Config{
-		Stage: m.stage, Earlier: earlier, Silence: silence, Record: p.Keys(m.leases), Presence: present, Broker: p.Broker(consumers...),
-		Open:  func(ctx context.Context, from uint64) (ownership.Source, error) { return p.Read(ctx, m.traces, from) },
+		Stage: m.stage, Stream: m.stream.Name, Silence: silence, Record: p.Keys(m.leases), Presence: present, Broker: p.Broker(),
+		Open:  func(ctx context.Context, from uint64) (ownership.Source, error) { return p.Read(ctx, m.stream, from) },
 		Retry: p.Env.Retry, Log: p.Env.Log, Metrics: p.Env.Metrics,
 	}
 }
 
 // Done reports whether the record calls every message done.
-func (m *Members) Done() bool { return m.shares.Floor() == m.traces.last() }
+func (m *Members) Done() bool { return m.shares.Floor() == m.stream.last() }
 
 // written requires that no partition goes back, and calls Finished.
 func (m *Members) written(_ string, value []byte) {
@@ -62,7 +62,7 @@ func (m *Members) written(_ string, value []byte) {
 			m.world.Wrong("partition %d goes back from %+v to %+v", p, before.Partitions[p], m.shares.Partitions[p])
 		}
 		for sequence := from + 1; sequence <= to; sequence++ {
-			if m.traces.At(sequence).Partition == p {
+			if m.stream.At(sequence).Partition == p {
 				m.Finished(sequence)
 			}
 		}
