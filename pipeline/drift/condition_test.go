@@ -1,14 +1,11 @@
 package drift
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/plumbline/plumbline/fleet"
-	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
@@ -20,21 +17,8 @@ import (
 func TestOneChangeIsOneAlert(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 1, Agents: 1, Traces: 1})
 	of := s.fleet.Cards()[0]
-	at, sent := time.Now().Add(-3*time.Hour), 0
-	publish := func(traces int, action string) {
-		var records []stream.Record
-		for range traces {
-			session := `"session_id":"s-` + fmt.Sprint(sent/6) + `"`
-			raw := pipelinetest.Trace(fmt.Sprint("tr-", sent), of.AgentID, of.CardID, "s", at.Format(time.RFC3339Nano), "search").Data
-			raw = bytes.Replace(raw, []byte(`"type":"execute"`), []byte(`"type":"`+action+`"`), 1)
-			if sent%6 == 5 {
-				session += `,"metadata":{"session_end":true}`
-			}
-			records = append(records, pipelinetest.Record(of.AgentID, bytes.Replace(raw, []byte(`"session_id":"s"`), []byte(session), 1)))
-			at, sent = at.Add(time.Second), sent+1
-		}
-		s.Publish(t, records...)
-	}
+	d := diary{agent: of.AgentID, card: of.CardID, at: time.Now().Add(-3 * time.Hour)}
+	publish := func(traces int, action string) { s.Publish(t, d.write(traces, action)...) }
 	publish(72, "execute") // ten sessions are the baseline
 	publish(40, "deny")
 	s.watch()
