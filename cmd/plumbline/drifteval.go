@@ -312,11 +312,15 @@ func foundText(f *trial.Found) string {
 	return fmt.Sprintf("%d/%d", f.All.Found, f.All.Tried) + delayText(f)
 }
 
+// delayText returns the median delay; "-" where nothing is found, and nothing where nothing is tried.
 func delayText(f *trial.Found) string {
-	if f.All.Found == 0 {
+	switch {
+	case f.All.Tried == 0:
 		return ""
+	case f.Median == nil:
+		return " (-)"
 	}
-	return fmt.Sprintf(" (%d)", f.Median)
+	return fmt.Sprintf(" (%d)", *f.Median)
 }
 
 func shareText(s trial.Share) string {

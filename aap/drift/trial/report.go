@@ -72,9 +72,9 @@ type ChangeResult struct {
 // Found counts the trials of changes. A change that alters fewer than five traces is not tried.
 type Found struct {
 	All    Share `json:"all"`
-	Wide   Share `json:"wide"` // of changes that alter at least 5 % of the traces after their place, and at least 10
-	Median int   `json:"median_delay"`
-	Delays []int `json:"delays"` // of all that were found, in traces, in order of size
+	Wide   Share `json:"wide"`         // of changes that alter at least 5 % of the traces after their place, and at least 10
+	Median *int  `json:"median_delay"` // the greater of two; nil where nothing is found
+	Delays []int `json:"delays"`       // of all that were found, in traces, in order of size
 }
 
 // Share counts trials.
@@ -207,14 +207,14 @@ func (f *Found) merge(o *Found) {
 	f.Delays = append(f.Delays, o.Delays...)
 }
 
-// settle sorts the delays and takes their median, the greater of two.
+// settle sorts the delays and takes their median.
 func (f *Found) settle() {
 	if f.Delays == nil {
 		f.Delays = []int{}
 		return
 	}
 	slices.SortFunc(f.Delays, cmp.Compare)
-	f.Median = f.Delays[len(f.Delays)/2]
+	f.Median = &f.Delays[len(f.Delays)/2]
 }
 
 // Within returns which percentage of the trials was found within a number of traces.

@@ -2,7 +2,9 @@ package trial
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -88,11 +90,14 @@ func TestChangesAreFound(t *testing.T) {
 		t.Fatalf("false alarms %+v and %+v of %d agents", all.Natural, all.Permuted, all.Agents)
 	}
 	transfers, cost := all.Changes[0], all.Changes[1]
-	if transfers.All != (Share{4, 4}) || transfers.Wide != (Share{4, 4}) || len(transfers.Delays) != 4 || transfers.Median < 2 || transfers.Median > 40 {
+	if transfers.All != (Share{4, 4}) || transfers.Wide != (Share{4, 4}) || len(transfers.Delays) != 4 || transfers.Median == nil || *transfers.Median < 2 || *transfers.Median > 40 {
 		t.Errorf("transfers: %+v", transfers)
 	}
 	if cost.All != (Share{0, 4}) || len(cost.Delays) != 0 {
 		t.Errorf("cost: %+v", cost)
+	}
+	if text, err := json.Marshal(cost); err != nil || !bytes.Contains(text, []byte(`"median_delay":null,"delays":[]`)) {
+		t.Errorf("cost in JSON: %s, %v", text, err)
 	}
 	if all.Required.All != (Share{4, 8}) || all.Required.Within(transfers.Delays[3]) != 50 || all.Required.Within(1) != 0 {
 		t.Errorf("required: %+v", all.Required)
@@ -214,28 +219,29 @@ func TestRulesOnTheCorpus(t *testing.T) {
 		if ours.Natural.Alarms != 0 || ours.Natural.Traces < 2500 {
 			t.Errorf("%s: false alarms of the default %+v, want none", want.half, ours.Natural)
 		}
-		if wide := ours.Required.Wide; wide.Percent() < 95 || wide.Tried < 40 || ours.Required.Median > 40 {
-			t.Errorf("%s: the default finds %+v, median delay %d", want.half, wide, ours.Required.Median)
+		if wide := ours.Required.Wide; wide.Percent() < 95 || wide.Tried < 40 || *ours.Required.Median > 40 {
+			t.Errorf("%s: the default finds %+v, median delay %d", want.half, wide, *ours.Required.Median)
 		}
 	}
 }
 
 // In the recorded and in 40 permuted orders the default raises at most one false alarm in 10,000 traces, and
-// finds 95 % of the changes of the required families, with a median delay of at most 40 traces, in both halves.
+// finds 95 % of the changes of the required families, of which the easiest is not counted, with a median delay of at most 40 traces, in both halves.
 func TestDefaultReachesTheAim(t *testing.T) {
 	if raceEnabled {
 		t.Skip("takes minutes with the race detector: make test runs it without")
 	}
-	report := tried(t, corpus(t), Options{Rules: []Rule{Default()}, Changes: inject.Library(), Orders: 40, Seed: 1, Split: All, LeastTraces: 250, MarkEnds: true})
+	library := slices.DeleteFunc(inject.Library(), func(c inject.Change) bool { return strings.HasPrefix(c.Name, "hand-overs") }) // the published rule finds it, too
+	report := tried(t, corpus(t), Options{Rules: []Rule{Default()}, Changes: library, Orders: 40, Seed: 1, Split: All, LeastTraces: 250, MarkEnds: true})
 	for _, half := range []Half{Tune, Aside} {
 		ours := report.ofDefault(half)
-		t.Logf("%s: %d false alarms in %d traces; %.1f %% of %d changes found, median delay %d",
-			half, ours.Permuted.Alarms, ours.Permuted.Traces, ours.Required.All.Percent(), ours.Required.All.Tried, ours.Required.Median)
+		t.Logf("%s: %d false alarms in %d traces; %.1f %% of %d changes found, %.1f %% of %d wide ones, median delay %d", half, ours.Permuted.Alarms, ours.Permuted.Traces,
+			ours.Required.All.Percent(), ours.Required.All.Tried, ours.Required.Wide.Percent(), ours.Required.Wide.Tried, *ours.Required.Median)
 		if ours.Permuted.PerTenThousand() > 1 || ours.Permuted.Traces < 100_000 {
 			t.Errorf("%s: %+v false alarms", half, ours.Permuted)
 		}
-		if all := ours.Required.All; all.Percent() < 95 || all.Tried < 1800 || ours.Required.Median > 40 {
-			t.Errorf("%s: the default finds %+v, median delay %d", half, all, ours.Required.Median)
+		if all := ours.Required.All; all.Percent() < 95 || all.Tried < 1800 || *ours.Required.Median > 40 {
+			t.Errorf("%s: the default finds %+v, median delay %d", half, all, *ours.Required.Median)
 		}
 	}
 }
