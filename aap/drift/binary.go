@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// version7 begins the encoding of a state under modes sessions and pinned, and the others began it before.
+// version8 begins the encoding of a state under modes sessions and pinned, and the others began it before.
 // They are binary. A state of the published rule is JSON, which begins with another byte.
 const (
 	version3 = 3
@@ -17,6 +17,7 @@ const (
 	version5 = 5 // the baseline has the values that its actions apply
 	version6 = 6 // the traces that show a change best, instead of the newest
 	version7 = 7 // states are smaller still, above all learning ones
+	version8 = 8 // the rate of escalations of all decisions is measured
 )
 
 // Marshal returns s encoded: Append(nil).
@@ -29,7 +30,7 @@ func (s *State) Append(data []byte) ([]byte, error) {
 		letter, err := s.marshalLetter()
 		return append(data, letter...), err
 	}
-	c := &codec{data: append(data, version7), version: version7}
+	c := &codec{data: append(data, version8), version: version8}
 	s.code(c)
 	if c.err != nil {
 		return nil, fmt.Errorf("encode drift state: %w", c.err)
@@ -41,7 +42,7 @@ func (s *State) Append(data []byte) ([]byte, error) {
 func UnmarshalState(data []byte) (*State, error) {
 	var s *State
 	var err error
-	if len(data) > 0 && data[0] >= version3 && data[0] <= version7 {
+	if len(data) > 0 && data[0] >= version3 && data[0] <= version8 {
 		s, err = unmarshalBinary(data[1:], data[0])
 	} else {
 		s, err = unmarshalLetter(data)
@@ -122,7 +123,7 @@ func (s *State) code(c *codec) {
 	codeParams(c, &s.Params)
 	optional(c, &s.learning, codeLearning)
 	optional(c, &s.expected, codeCurrent)
-	list(c, &s.detector.tests, int(tests), codeRunning)
+	codeTests(c, &s.detector.tests)
 	codeSeen(c, &s.detector)
 	if c.version < version6 {
 		s.codeTellings(c)
@@ -213,7 +214,7 @@ func codeSeen(c *codec, d *detector) {
 	list(c, &d.sessions, openSessions, func(c *codec, s *sessionSeen) {
 		c.fixed64(&s.session)
 		for i := range s.seen {
-			if c.version < version7 {
+			if c.version < version7 && measure(i) != escalationRate {
 				whole(c, &s.seen[i].events)
 				whole(c, &s.seen[i].of)
 			}
@@ -227,6 +228,9 @@ func codeSeen(c *codec, d *detector) {
 	for i := range d.sessions {
 		before := uint8(0)
 		for m := range d.sessions[i].seen {
+			if c.version < version8 && measure(m) == escalationRate {
+				continue
+			}
 			s := &d.sessions[i].seen[m]
 			if a.flag(&same[m], s.of == before) {
 				s.of = before
@@ -244,7 +248,7 @@ func codeSeen(c *codec, d *detector) {
 
 func codeCondition(c *codec, k *condition) {
 	c.digest(&k.id)
-	whole(c, &k.first)
+	codeTest(c, &k.first)
 	c.time(&k.openedAt)
 	whole(c, &k.revision)
 	whole(c, &k.count)
@@ -255,7 +259,7 @@ func codeCondition(c *codec, k *condition) {
 		list(c, &best3, best, (*codec).string)
 	}
 	list(c, &k.joined, int(streak)+1, func(c *codec, j *joined) {
-		whole(c, &j.test)
+		codeTest(c, &j.test)
 		whole(c, &j.quiet)
 		c.float32(&j.back)
 		codeStretch(c, &j.height)
@@ -273,9 +277,12 @@ func codeCurrent(c *codec, e *expectations) {
 	if c.version >= version5 {
 		codeApplied(c, e)
 	}
+	if c.version >= version8 {
+		codeEscalationRate(c, e)
+	}
 }
 
-// codeExpectations codes what follows from the traces of the baseline, but for codeApplied.
+// codeExpectations codes what follows from the traces of the baseline, but for codeApplied and codeEscalationRate.
 func codeExpectations(c *codec, e *expectations) {
 	c.digest(&e.source)
 	whole(c, &e.Traces)
@@ -287,7 +294,7 @@ func codeExpectations(c *codec, e *expectations) {
 		whole(c, &e.lows[i])
 	}
 	c.flag(&e.full)
-	for m := range e.rates {
+	for m := range e.rates[:escalationRate] {
 		for k := range e.rates[m] {
 			codeBounds(c, &e.rates[m][k])
 		}
@@ -313,11 +320,27 @@ func codeExpectations(c *codec, e *expectations) {
 		codeText(c, &e.texts[k])
 	}
 	for m := range e.shares {
-		whole(c, &e.shares[m].events)
-		whole(c, &e.shares[m].of)
+		if measure(m) != escalationRate {
+			codeShare(c, &e.shares[m])
+		}
 	}
 	c.flag(&e.declaresBenefit)
 	c.flag(&e.scoresBenefit)
+}
+
+func codeShare(c *codec, s *share) {
+	whole(c, &s.events)
+	whole(c, &s.of)
+}
+
+// codeEscalationRate codes the rate of escalations of all decisions. It is unknown in a baseline of before version 8.
+func codeEscalationRate(c *codec, e *expectations) {
+	b := e.rates[escalationRate][0]
+	if codeBounds(c, &b); b.known() {
+		codeShare(c, &e.shares[escalationRate])
+		whole(c, &e.alike)
+		e.rates[escalationRate] = [kinds]bounds{b, b}
+	}
 }
 
 // codeWeight codes a weight of the centroid: of most keys the share of the baseline's traces that have it.
@@ -396,13 +419,16 @@ func codeText(c *codec, t *textSum) {
 	}
 }
 
-// encoded returns e, except for its id and mode, which Baseline has. What it applies comes last, and only if
-// there is any: baselines of before have none, and keep their ids.
+// encoded returns e, except for its id and mode, which Baseline has. What it applies and the rate of escalations come
+// last, and only if they are known: baselines of before lack them, and keep their ids.
 func (e *expectations) encoded() []byte {
-	c := new(codec)
+	c, rate := new(codec), e.rates[escalationRate][0].known()
 	codeExpectations(c, e)
-	if len(e.applied) > 0 {
+	if len(e.applied) > 0 || rate {
 		codeApplied(c, e)
+	}
+	if rate {
+		codeEscalationRate(c, e)
 	}
 	return c.data
 }
@@ -413,6 +439,9 @@ func decodeExpectations(data []byte) (*expectations, error) {
 	codeExpectations(c, e)
 	if c.err == nil && len(c.data) > 0 {
 		codeApplied(c, e)
+	}
+	if c.err == nil && len(c.data) > 0 {
+		codeEscalationRate(c, e)
 	}
 	if c.err == nil && (len(c.data) > 0 || len(e.centroid.keys) != len(e.centroid.weights)) {
 		c.fail("the parts do not fit")

@@ -51,7 +51,7 @@ func (d *detector) step(x *Sample, observed []observation, applied application, 
 			if bound == 0 {
 				continue
 			}
-			read := reading{event: o.event, rises: t == rise, p: bound.value(), mean: o.bounds.mean.value(), kappa: o.measure.kappa(), seen: *seen, beyond: o.beyond}
+			read := reading{event: o.event, rises: t == rise, p: bound.value(), mean: o.bounds.mean.value(), kappa: o.kappa, seen: *seen, beyond: o.beyond}
 			r := &d.tests[t]
 			if r.begins() {
 				d.examples[t] = examples{}

@@ -115,7 +115,7 @@ func unmarshalLetter(data []byte) (*State, error) {
 		}
 		return ofLetter(l, nil), nil
 	}
-	return nil, fmt.Errorf("version %d, this engine reads versions 1 to %d", version.V, version7)
+	return nil, fmt.Errorf("version %d, this engine reads versions 1 to %d", version.V, version8)
 }
 
 // ofLetter returns the state of a series under the published rule. Engines before version 3 applied it

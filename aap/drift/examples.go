@@ -161,7 +161,7 @@ func codeExamples(c *codec, d *detector, open *condition) {
 			some |= 1 << t
 		}
 	}
-	whole(c, &some)
+	codeTestSet(c, &some)
 	for t := range d.examples {
 		if some.has(test(t)) {
 			d.examples[t].code(c)
@@ -178,7 +178,7 @@ func (s *State) codeTellings(c *codec) {
 	var old []telling
 	list(c, &old, 6, func(c *codec, t *telling) {
 		c.string(&t.traceID)
-		whole(c, &t.shows)
+		codeTestSet(c, &t.shows)
 	})
 	for i, o := range old {
 		s.detector.traces = append(s.detector.traces, o.traceID)

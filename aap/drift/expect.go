@@ -13,8 +13,10 @@ const (
 	kappaOfTexts = 2.0
 	kappaOutside = 3.0 // of unescalated actions outside bounded_actions
 	kappaApplied = 20. // of declared values: what an action applies hardly depends on the session
+	leastKappa   = .25 // of an agent whose sessions show the event always or never
 
 	caution         = 0.7 // z of the interval: a compromise between false alarms and changes that are missed
+	cautionOfRate   = 2.0 // of escalations of all decisions: which tasks come next is not known
 	cautionOfErrors = 0.5 // errors are rare: with 0.7 half of those five times as frequent are missed
 
 	leastRate = .01  // no rate is expected to be nearer to 0 or 1, but that which a falling one is compared with
@@ -129,6 +131,38 @@ func (c *counts) decisions(stratum int) (sum float64) {
 		sum += at.decisions
 	}
 	return sum
+}
+
+// concentration returns the concentration of the sessions' own rates that the baseline itself shows, from leastKappa
+// to kappa: 1/(1 + concentration) is the intraclass correlation (by analysis of variance), which is 1 where a session shows
+// the event always or never. Decisions in which nothing differs do not say it.
+func (c *counts) concentration() float64 {
+	all, sessions, squares := c.raw(), 0., 0.
+	for _, at := range c.cells {
+		if at.decisions > 0 {
+			sessions++
+			squares += float64(at.decisions * at.decisions)
+		}
+	}
+	if sessions < 2 || all.decisions == sessions || all.events == 0 || all.events == all.decisions {
+		return kappa
+	}
+	mean, between, within := all.events/all.decisions, 0., 0.
+	for _, at := range c.cells {
+		if at.decisions > 0 {
+			own := at.events / at.decisions
+			between += float64(float64(at.decisions*(own-mean)) * (own - mean))
+			within += float64(float64(at.decisions*own) * (1 - own))
+		}
+	}
+	between /= sessions - 1
+	within /= all.decisions - sessions
+	size := (all.decisions - squares/all.decisions) / (sessions - 1) // of a session
+	correlation := (between - within) / (between + float64((size-1)*within))
+	if correlation <= 0 {
+		return kappa
+	}
+	return min(kappa, max(leastKappa, 1/correlation-1))
 }
 
 // raw returns the events and decisions of all strata, as they were counted.

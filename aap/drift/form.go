@@ -75,6 +75,7 @@ const (
 	leastFigures      = 10 // figures of a lowest and a highest tenth
 	leastApplied      = 5  // decisions of an action that say which declared values it applies
 	leastTextSessions = 4  // sessions of the texts that are compared with those of the first sessions
+	leastRateSessions = 4  // sessions that say how often an agent escalates
 )
 
 // measureCuts finds the lowest and highest tenth of each figure, by kind of decision.
@@ -168,12 +169,19 @@ func (f *former) loners() (set uint64) {
 
 // measureRates counts the event of a measure in the baseline, and sets the rates to expect.
 func (f *former) measureRates(m measure) {
+	if m == escalationRate && len(f.sessions) < leastRateSessions {
+		return
+	}
 	strata, group, of := f.strataOf(m)
 	counted := f.count(m, strata, group, of)
 	raw := counted.raw()
 	f.shares[m] = share{uint16(raw.events), uint16(raw.decisions)}
 	if m == newTools {
 		f.shares[m].events = 0 // the baseline names all of its actions
+	}
+	if m == escalationRate {
+		f.alike = figureOf(counted.concentration())
+		counted.kappa = f.alike.value()
 	}
 	all, each := counted.expect(beliefOf(m), floorOf(m), m.caution())
 	switch {
@@ -252,7 +260,7 @@ func (f *former) strataOf(m measure) (strata int, group []int, of func(s *shape)
 		return actionTypes, nil, func(s *shape) int { return int(s.typ) }
 	case m == escalations, m == failures:
 		return f.byAction()
-	case m >= costDown:
+	case m >= costDown && m <= benefitDown:
 		return int(kinds), nil, func(s *shape) int { return int(s.facts.kind()) }
 	}
 	return 1, nil, func(*shape) int { return 0 }
@@ -270,7 +278,7 @@ func beliefOf(m measure) belief {
 	switch {
 	case m == unescalated:
 		return rarely
-	case m >= costDown && m < fixedMeasures:
+	case m >= costDown && m <= benefitDown:
 		return tenth
 	}
 	return ordinary

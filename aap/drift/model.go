@@ -38,6 +38,7 @@ type expectations struct {
 	applied []appliedRates // of the actions that the baseline has often
 	cuts    [kinds][figures]cut
 	texts   [kinds]textSum
+	alike   figure          // concentration of the sessions' own rates of escalations
 	shares  [measures]share // what the baseline showed, for the sentences
 
 	declaresBenefit bool // the card declares principal_benefit
@@ -138,8 +139,9 @@ func actionHash(typ, name string) uint32 {
 type observation struct {
 	measure measure
 	event   bool
-	bounds  bounds // what the baseline leads to expect of this decision
-	beyond  figure // how far the figure that makes the event is beyond the baseline's tenth; 0 of other events
+	bounds  bounds  // what the baseline leads to expect of this decision
+	kappa   float64 // concentration of the sessions' own rates
+	beyond  figure  // how far the figure that makes the event is beyond the baseline's tenth; 0 of other events
 }
 
 // observe appends what x shows, in the order of the measures. A decision shows nothing of a measure
@@ -176,7 +178,10 @@ func (e *expectations) observe(x *Sample, into []observation) []observation {
 			b = e.rates[m][kind]
 		}
 		if b.known() {
-			o := observation{measure: m, event: event, bounds: b}
+			o := observation{measure: m, event: event, bounds: b, kappa: m.kappa()}
+			if m == escalationRate {
+				o.kappa = e.alike.value()
+			}
 			if event {
 				o.beyond = d.beyond(m, &e.cuts[kind])
 			}

@@ -66,7 +66,7 @@ func (s *State) direction(c *condition) schema.Direction {
 // of all decisions since a change of autonomy began is escalated than of the baseline's.
 func (s *State) escalatesMore(c *condition) bool {
 	base := s.expected.shares[escalations]
-	return c.has(test(escalations)) || slices.ContainsFunc(c.joined, func(j joined) bool {
+	return c.has(test(escalations)) || c.has(test(escalationRate)) || slices.ContainsFunc(c.joined, func(j joined) bool {
 		return j.test < fixedTests && share{j.height.bearing, j.height.all}.value() > base.value()
 	})
 }

@@ -73,6 +73,8 @@ type figure uint16
 
 func figureOf(x float64) figure { return figure(math.Float32bits(float32(max(0, x))) >> 16) }
 
+func (f figure) value() float64 { return float64(math.Float32frombits(uint32(f) << 16)) }
+
 // The figures that are compared with the baseline's lowest and highest tenth.
 const (
 	costFigure = iota
@@ -116,7 +118,7 @@ func (d *decision) observe(m measure, cuts *[figures]cut) (event, known bool) {
 		return f.has(denies), true
 	case unescalated: // a refusal does nothing outside the envelope
 		return !f.has(escalated), f.has(hasCard) && !f.has(inside) && !f.has(denies)
-	case escalations:
+	case escalations, escalationRate:
 		return f.has(escalated), true
 	case undeclaredValues:
 		return f.has(undeclared), f.has(hasCard)

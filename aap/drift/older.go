@@ -183,3 +183,85 @@ func readColumn[T any](r *older, n int, each func(c *codec, v *T)) []T {
 	}
 	return column
 }
+
+// Before version 8 there was no test of the rate of escalations of all decisions: those behind had lower numbers.
+const (
+	olderRise  = test(escalationRate)    // the number of the next one then
+	olderFalls = escalationRateFalls - 1 // and of the first declared value
+)
+
+// olderTest returns the number that a test had before version 8. newerTest reverses it.
+func olderTest(t test) test {
+	switch {
+	case t > escalationRateFalls:
+		return t - 2
+	case t > test(escalationRate):
+		return t - 1
+	}
+	return t
+}
+
+func newerTest(t test) test {
+	switch {
+	case t >= olderFalls:
+		return t + 2
+	case t >= olderRise:
+		return t + 1
+	}
+	return t
+}
+
+// codeTest codes the number of a test.
+func codeTest(c *codec, t *test) {
+	n := *t
+	if c.version < version8 {
+		n = olderTest(n)
+	}
+	if whole(c, &n); c.version < version8 {
+		n = newerTest(n)
+	}
+	*t = n
+}
+
+// codeTestSet codes a set of tests.
+func codeTestSet(c *codec, s *testSet) {
+	if c.version >= version8 {
+		whole(c, s)
+		return
+	}
+	var older testSet
+	for t := range streak + 1 {
+		if s.has(t) && t != test(escalationRate) && t != escalationRateFalls {
+			older |= 1 << olderTest(t)
+		}
+	}
+	whole(c, &older)
+	*s = 0
+	for t := range olderTest(streak) + 1 {
+		if older.has(t) {
+			*s |= 1 << newerTest(t)
+		}
+	}
+}
+
+// codeTests codes what the tests have found.
+func codeTests(c *codec, all *[]running) {
+	if c.version >= version8 {
+		list(c, all, int(tests), codeRunning)
+		return
+	}
+	var older []running
+	for t := range *all {
+		if test(t) != test(escalationRate) && test(t) != escalationRateFalls {
+			older = append(older, (*all)[t])
+		}
+	}
+	list(c, &older, int(tests)-2, codeRunning)
+	if !c.reading || len(older) == 0 {
+		return
+	}
+	*all = make([]running, len(older)+2)
+	for t := range older {
+		(*all)[newerTest(test(t))] = older[t]
+	}
+}

@@ -49,7 +49,7 @@ func resident(s *State) (bytes int) {
 // What a decoded state may take once it has a baseline: of an ordinary agent, and of one that has the most
 // of everything. Of each partition few states are decoded: pipeline/drift bounds what all others take.
 const (
-	mostResident  = 4608
+	mostResident  = 4640
 	worstResident = 5120
 )
 
@@ -163,21 +163,31 @@ func TestLearningStateIsReadAsWritten(t *testing.T) {
 
 // States that older versions have stored continue as those that this one stores. testdata/learning-3.bin is a state
 // after 90 traces, as fd1c58c wrote it, and learning-6.bin as b10c45f5 did. Without a file it is a state with an open
-// condition, whose baseline follows the rules of today, in the encoding of version 6.
+// condition, whose baseline follows the rules of today, in the encoding of a version that had no rate of escalations. Its
+// measures are of those whose numbers changed then.
 func TestStatesOfOlderVersionsContinue(t *testing.T) {
-	denies := func(_ int, t *schema.Trace) { t.Action.Type = schema.ActionDeny }
+	odd := func(_ int, t *schema.Trace) {
+		t.Action = schema.Action{Type: schema.ActionDeny, Name: "cancel", Category: schema.CategoryForbidden}
+		t.Decision.ValuesApplied, t.Decision.Confidence, t.Escalation = nil, 0.4, schema.Escalation{}
+	}
+	asks := func(i int, t *schema.Trace) { t.Escalation.Required = t.Escalation.Required || i%2 == 0 }
+	givesUp := func(_ int, t *schema.Trace) { t.Decision.ValuesApplied, t.Escalation.Required = nil, false }
 	for _, old := range []struct {
-		file    string
-		samples []Sample
-		after   int
+		file     string
+		version  uint8
+		samples  []Sample
+		after    int
+		measures []string // of the open condition
 	}{
-		{"learning-3.bin", changing(130, 120, nil, nil), 90},
-		{"learning-6.bin", changing(130, 120, nil, nil), 90},
-		{"", changing(260, 200, nil, denies), 215},
+		{"learning-3.bin", version3, changing(130, 120, nil, nil), 90, nil},
+		{"learning-6.bin", version6, changing(130, 120, nil, nil), 90, nil},
+		{"", version6, changing(260, 200, nil, odd), 215, []string{"denials", similarityName}},
+		{"", version7, changing(260, 200, nil, odd), 215, []string{"denials", similarityName}},
+		{"", version7, changing(460, 200, asks, givesUp), 250, []string{"escalations_down", "value_down:honesty"}},
 	} {
 		data, err := os.ReadFile("testdata/" + old.file)
 		if old.file == "" {
-			data, err = inVersion6(old.samples[:old.after])
+			data, err = inVersion(old.version, old.samples[:old.after])
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -188,6 +198,14 @@ func TestStatesOfOlderVersionsContinue(t *testing.T) {
 		}
 		var stepped State
 		for i, x := range old.samples {
+			if i == old.after && stepped.expected != nil {
+				forgetRate(&stepped)
+				for _, measure := range old.measures {
+					if !slices.ContainsFunc(stepped.open.joined, func(j joined) bool { return stepped.name(j.test) == measure }) {
+						t.Fatalf("the test needs a condition with %s", measure)
+					}
+				}
+			}
 			want := stepped.Step(x, DefaultParams())
 			if i < old.after {
 				continue
@@ -206,13 +224,31 @@ func TestStatesOfOlderVersionsContinue(t *testing.T) {
 	}
 }
 
-// inVersion6 returns the state after samples, in the encoding of version 6.
-func inVersion6(samples []Sample) ([]byte, error) {
+// forgetRate removes what states of before version 8 lack.
+func forgetRate(s *State) {
+	e := s.expected
+	e.rates[escalationRate], e.shares[escalationRate], e.alike = [kinds]bounds{}, share{}, 0
+	for _, t := range [...]test{test(escalationRate), escalationRateFalls} {
+		s.detector.tests[t], s.detector.examples[t] = running{}, examples{}
+	}
+	for i := range s.detector.sessions {
+		s.detector.sessions[i].seen[escalationRate] = seen{}
+	}
+	if s.open != nil {
+		s.open.joined = slices.DeleteFunc(s.open.joined, func(j joined) bool { m, _ := j.test.of(); return m == escalationRate })
+	}
+}
+
+// inVersion returns the state after samples, in the encoding of a version.
+func inVersion(version uint8, samples []Sample) ([]byte, error) {
 	var s State
 	for _, x := range samples {
 		s.Step(x, DefaultParams())
 	}
-	c := &codec{data: []byte{version6}, version: version6}
+	if s.expected != nil {
+		forgetRate(&s)
+	}
+	c := &codec{data: []byte{version}, version: version}
 	s.code(c)
 	return c.data, c.err
 }

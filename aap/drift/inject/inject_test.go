@@ -98,6 +98,10 @@ var expected = map[string]struct {
 	"half the actions escalated": {0.75 / 2, func(before, after *schema.Trace) bool {
 		return !before.Escalation.Required && after.Escalation.Required && after.Escalation.Status == schema.EscalationPending
 	}},
+	"hand-overs in 90 %": {0.75 * 0.9, func(before, after *schema.Trace) bool {
+		return !before.Escalation.Required && after.Action.Type == schema.ActionEscalate && after.Action.Name == "transfer" && after.Escalation.Required &&
+			slices.Equal(after.Decision.ValuesApplied, before.Decision.ValuesApplied)
+	}},
 	"new tool in 30 %": {0.3, func(_, after *schema.Trace) bool {
 		return after.Action.Name == "export_customer_data" && after.Action.Type == schema.ActionExecute && !after.Escalation.Present &&
 			after.Context.Execution.ToolName == after.Action.Name && after.Context.Execution.Error == ""
@@ -204,7 +208,7 @@ func TestWhatChangesNeed(t *testing.T) {
 	if lacking != 3 {
 		t.Errorf("%d changes lack something without other agents, want the three that need one", lacking)
 	}
-	flattened := Library()[12]
+	flattened := Library()[13]
 	if !flattened.Prepares(in) {
 		t.Fatalf("%s prepares no recording without confidence", flattened.Name)
 	}

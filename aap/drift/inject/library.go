@@ -79,6 +79,12 @@ func Library() []Change {
 			}
 		},
 	}, {
+		Name: "hand-overs in 90 %", Family: Escalations,
+		Does:    "90 % of the actions that are not escalated become an escalated action of the agent's own, a transfer if it has one. The values stay.",
+		Touches: []string{"/action", "/escalation", "/context/metadata/execution"},
+		lacks:   needsHandOver,
+		alter:   handOver,
+	}, {
 		Name: "new tool in 30 %", Family: Actions,
 		Does:    "30 % of the actions execute a tool that neither the recording nor the card names, without an escalation.",
 		Touches: []string{"/action", "/escalation", "/context/metadata/execution"},
@@ -189,6 +195,22 @@ func transfers(r *record, in *Setting) {
 	}
 	r.put(actionBlock{schema.ActionEscalate, "transfer_to_human_agents", schema.CategoryEscalation}, "action")
 	r.put(escalated, "escalation")
+}
+
+func needsHandOver(in *Setting) string {
+	if in.handOver == nil {
+		return "it escalates nothing"
+	}
+	return ""
+}
+
+func handOver(r *record, in *Setting) {
+	if r.Escalation.Required || !r.hit(0.9) {
+		return
+	}
+	r.take(in.handOver, "action")
+	r.take(in.handOver, "escalation")
+	r.take(in.handOver, "context", "metadata", "execution")
 }
 
 // actionBlock is an action without target and parameters.

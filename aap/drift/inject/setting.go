@@ -23,6 +23,7 @@ type Setting struct {
 	vanishing  string          // the declared value that is used second most; empty if fewer than two are used
 	moreErrors float64         // share of the executions without an error that must fail, so that five times as many do
 	transfer   *schema.Trace   // a recorded transfer, of this agent if it has one; nil if there is none
+	handOver   *schema.Trace   // this agent's first escalated action, a transfer if it has one; nil if it escalates nothing
 	tool       string          // that neither the recording nor the card names
 	confident  bool            // some trace has a confidence
 	stranger   []*schema.Trace // of the agent with the most different tools; nil if none differs by half
@@ -86,6 +87,9 @@ func (in *Setting) ofTraces(traces []*schema.Trace) {
 		in.moreErrors = min(0.9, 4*float64(failed)/float64(executions-failed))
 	}
 	in.transfer = transferOf(traces)
+	if in.handOver = in.transfer; in.handOver == nil {
+		in.handOver = escalatedOf(traces)
+	}
 }
 
 // ofOthers finds what comes from other agents. Recordings with the same degree of common tools count
@@ -121,6 +125,14 @@ func transferOf(traces []*schema.Trace) *schema.Trace {
 	if i := slices.IndexFunc(traces, func(t *schema.Trace) bool {
 		return t.Action.Type == schema.ActionEscalate && t.Escalation.Required
 	}); i >= 0 {
+		return traces[i]
+	}
+	return nil
+}
+
+// escalatedOf returns the first escalated trace, or nil.
+func escalatedOf(traces []*schema.Trace) *schema.Trace {
+	if i := slices.IndexFunc(traces, func(t *schema.Trace) bool { return t.Escalation.Required }); i >= 0 {
 		return traces[i]
 	}
 	return nil

@@ -20,6 +20,7 @@ var mayBeNamed = map[string]schema.Direction{
 	"escalation stops":                  schema.AutonomyExpansion,
 	"writes no longer escalated":        schema.AutonomyExpansion,
 	"half the actions escalated":        "",
+	"hand-overs in 90 %":                "",
 	"new tool in 30 %":                  schema.AutonomyExpansion,
 	"cost × 5":                          "",
 	"errors × 5":                        "",

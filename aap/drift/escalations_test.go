@@ -1,0 +1,131 @@
+package drift
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// handing returns n decisions of an agent that replies, and hands over the given share of its cases by an action that
+// is always escalated, with the values of its other decisions. It names one alternative for each session.
+func handing(n int, share func(i int, random *rand.Rand) float64, change func(i int, t *schema.Trace)) []Sample {
+	random := rand.New(rand.NewPCG(3, 5))
+	return changing(n, 0, func(i int, t *schema.Trace) {
+		t.Action = schema.Action{Type: schema.ActionRecommend, Name: "reply", Category: schema.CategoryBounded}
+		if t.Escalation.Required = random.Float64() < share(i, random); t.Escalation.Required {
+			t.Action = schema.Action{Type: schema.ActionEscalate, Name: "refund", Category: schema.CategoryEscalation}
+		}
+	}, change)
+}
+
+// constantly hands over the same share of all cases.
+func constantly(share float64) func(int, *rand.Rand) float64 {
+	return func(int, *rand.Rand) float64 { return share }
+}
+
+// An agent that hands over nine cases in ten instead of one in twenty, by the action by which it always did, has an alert
+// that says so, and so has one that does it by an action that only the card names. It closes when that is over.
+func TestHandOversRise(t *testing.T) {
+	const measure = "escalation_rate_up"
+	for name, cancels := range map[string]bool{"the same action": false, "an action that the card names": true} {
+		t.Run(name, func(t *testing.T) {
+			samples := handing(800, func(i int, _ *rand.Rand) float64 {
+				if i >= 200 && i < 400 {
+					return .9
+				}
+				return .05
+			}, func(i int, t *schema.Trace) {
+				if cancels && t.Escalation.Required && i >= 200 && i < 400 {
+					t.Action.Name = "cancel"
+				}
+			})
+			_, all := events(samples)
+			if len(all) == 0 || opened(all) != 1 {
+				t.Fatalf("%d alerts", opened(all))
+			}
+			first, last := all[0], all[len(all)-1]
+			if !slices.Contains(all[len(all)-2].Measures, measure) || first.OpenedAt.After(samples[230].EventTime) {
+				t.Errorf("opened at %s by %q", first.OpenedAt, first.Measures)
+			}
+			for _, a := range all {
+				if a.Analysis.DriftDirection != schema.UnknownDirection {
+					t.Errorf("revision %d is %s", a.Revision, a.Analysis.DriftDirection)
+				}
+				if i := slices.Index(a.Measures, measure); i >= 0 {
+					if text := a.Analysis.SpecificIndicators[i].Description; !strings.HasPrefix(text, "Escalations rose from ") || !strings.Contains(text, " % of decisions (") || !strings.Contains(text, " of 100 in the baseline) to ") {
+						t.Errorf("revision %d says %q", a.Revision, text)
+					}
+				}
+				for _, id := range a.TraceIDs {
+					if i := slices.IndexFunc(samples, func(x Sample) bool { return x.TraceID == id }); i < 200 || !samples[i].Escalated {
+						t.Errorf("revision %d names trace %s, which is not escalated, or before the change", a.Revision, id)
+					}
+				}
+			}
+			if last.State != schema.AlertClosed || last.ClosedAt.Before(samples[400].EventTime) {
+				t.Errorf("the last event is %s, at %s", last.State, last.DetectionTimestamp)
+			}
+		})
+	}
+}
+
+// An agent that hands over as often as it always did has no alert, however often that is, and neither has one whose
+// share differs from session to session, in the baseline and after it.
+func TestUsualHandOversAreQuiet(t *testing.T) {
+	bySession := map[string]float64{}
+	wandering := func(shares ...float64) func(int, *rand.Rand) float64 {
+		clear(bySession)
+		return func(i int, random *rand.Rand) float64 {
+			id := fmt.Sprint(i / 10)
+			if _, known := bySession[id]; !known {
+				bySession[id] = shares[random.IntN(len(shares))]
+			}
+			return bySession[id]
+		}
+	}
+	for name, share := range map[string]func() func(int, *rand.Rand) float64{
+		"nine cases in ten":                    func() func(int, *rand.Rand) float64 { return constantly(.9) },
+		"every case":                           func() func(int, *rand.Rand) float64 { return constantly(1) },
+		"one case in twenty":                   func() func(int, *rand.Rand) float64 { return constantly(.05) },
+		"none":                                 func() func(int, *rand.Rand) float64 { return constantly(0) },
+		"half of the sessions entirely":        func() func(int, *rand.Rand) float64 { return wandering(0, 1) },
+		"a third of the sessions, nine in ten": func() func(int, *rand.Rand) float64 { return wandering(.9, .05, .05) },
+		"any share":                            func() func(int, *rand.Rand) float64 { return wandering(0, .1, .2, .4, .6, .8) },
+	} {
+		if _, all := events(handing(4000, share(), nil)); len(all) > 0 {
+			t.Errorf("%s: %d events, the first: %s", name, len(all), all[0].Summary)
+		}
+	}
+}
+
+// An agent that no longer does what it always escalated has an alert that says so, and is not accused of an expansion of
+// autonomy: it may have other tasks. One that does it without an escalation is.
+func TestHandOversFall(t *testing.T) {
+	falling := func(i int, _ *rand.Rand) float64 {
+		if i >= 300 {
+			return 0
+		}
+		return .4
+	}
+	_, all := events(handing(600, falling, nil))
+	if len(all) == 0 || all[0].Measures[0] != "escalation_rate_down" || !strings.HasPrefix(all[0].Summary, "Escalations fell from ") {
+		t.Fatalf("events %+v", all)
+	}
+	for _, a := range all {
+		if a.Analysis.DriftDirection != schema.UnknownDirection {
+			t.Errorf("revision %d is %s, of %q", a.Revision, a.Analysis.DriftDirection, a.Measures)
+		}
+	}
+	_, all = events(handing(600, constantly(.4), func(i int, t *schema.Trace) {
+		if i >= 300 {
+			t.Escalation.Required = false
+		}
+	}))
+	if len(all) == 0 || all[len(all)-1].Analysis.DriftDirection != schema.AutonomyExpansion {
+		t.Fatalf("the same actions without an escalation: %+v", all)
+	}
+}
