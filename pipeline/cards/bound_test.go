@@ -21,7 +21,7 @@ import (
 type asked struct {
 	cards.Bucket
 	gets   atomic.Int64
-	many   atomic.Int64 // requests for several keys
+	many   atomic.Int64                                // requests for several keys
 	answer func(ctx context.Context, key string) error // nil: the bucket's own
 	leader func(ctx context.Context, key string) error // the leader's answer
 
