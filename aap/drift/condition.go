@@ -26,7 +26,7 @@ type condition struct {
 // joined is a test in a condition, or the streak.
 type joined struct {
 	test   test
-	quiet  uint8   // traces of the series since an observation that leaves the change open
+	quiet  uint16  // traces of the series since an observation that leaves the change open
 	back   float32 // evidence that the rate is again as the baseline leads to expect
 	height stretch // where the evidence for the change was greatest; zero for the streak
 
@@ -39,12 +39,21 @@ type joined struct {
 const closing = 15
 
 // silence is the number of traces without an observation that leaves the change open after which a test
-// counts as recovered, too: an agent that gives up an action is no longer observed there, or seldom.
-const silence = 100
+// counts as recovered, too: an agent that gives up an action is no longer observed there, or seldom. It is at least
+// twice the mean distance of the observations since the change began, where that is known: what comes every 150 traces is
+// not over after 100. Beyond mostSilence a new alert is no repetition.
+const (
+	silence     = 100
+	mostSilence = 1000
+)
+
+func (j *joined) silence() int {
+	return max(silence, min(mostSilence, 2*int(j.height.all)/max(1, int(j.height.of))))
+}
 
 // recovered reports whether the test speaks for the baseline again, in a condition that so many traces
 // have shown.
-func (j *joined) recovered(count int) bool { return j.asBefore(count) || j.quiet > silence }
+func (j *joined) recovered(count int) bool { return j.asBefore(count) || int(j.quiet) > j.silence() }
 
 func (j *joined) asBefore(count int) bool { return float64(j.back) >= closing*float64(max(2, count)) }
 
@@ -128,7 +137,7 @@ func (c *condition) note(traceID string, shown testSet) {
 		return
 	}
 	for i := range c.joined {
-		c.joined[i].quiet = min(c.joined[i].quiet+1, silence+1)
+		c.joined[i].quiet = min(c.joined[i].quiet+1, mostSilence+1)
 	}
 	if !slices.ContainsFunc(c.joined, func(j joined) bool { return shown.has(j.test) }) {
 		return

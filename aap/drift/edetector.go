@@ -34,8 +34,8 @@ type stretch struct {
 
 // count counts a decision of any kind.
 func (s *stretch) count(bears bool) {
-	if s.all == math.MaxUint16 {
-		s.bearing, s.all = s.bearing/2, s.all/2
+	if s.all == math.MaxUint16 { // half of it has the same shares, and the same distances of observations
+		s.bearing, s.all, s.events, s.of, s.expected = s.bearing/2, s.all/2, s.events/2, s.of/2, s.expected/2
 	}
 	s.all++
 	if bears {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/schema"
 )
@@ -113,6 +114,40 @@ func TestFewFiguresAreNotMeasured(t *testing.T) {
 	}, nil))
 	if len(all) > 0 {
 		t.Error(all[0].Summary)
+	}
+}
+
+// What is observed less often than once in a hundred traces is one alert, too, and closes once nothing of it came for
+// longer than before. Each of its events names what is true: the baseline has no action outside the envelope.
+func TestRareActionsOutsideAreOneAlert(t *testing.T) {
+	for _, every := range []int{90, 120, 200, 400} {
+		end := 200 + 30*every
+		_, all := events(changing(end+2000, 0, func(i int, t *schema.Trace) {
+			if t.Action.Name == "refund" {
+				t.Action, t.Escalation.Required = schema.Action{Type: schema.ActionRecommend, Name: "reply", Category: schema.CategoryBounded}, false
+			}
+			if i >= 200 && i < end && i%every == 3 {
+				t.Action = schema.Action{Type: schema.ActionExecute, Name: "quote", Category: schema.CategoryForbidden}
+			}
+		}, nil))
+		if opened(all) != 1 {
+			t.Errorf("one in %d: %d alerts", every, opened(all))
+			continue
+		}
+		last := all[len(all)-1]
+		silent := max(100, 2*every)
+		if last.State != schema.AlertClosed || last.ClosedAt.Before(epoch.Add(time.Duration(end)*time.Minute)) ||
+			!strings.HasPrefix(last.Summary, "Actions without an escalation: none of the last ") || last.Count < 25 {
+			t.Errorf("one in %d: the last event is %s at %s: %s", every, last.State, last.DetectionTimestamp, last.Summary)
+		}
+		if passed := int(last.ClosedAt.Sub(epoch)/time.Minute) - end; passed > silent+every {
+			t.Errorf("one in %d: closed %d traces after the change", every, passed)
+		}
+		for _, a := range all {
+			if a.Analysis.DriftDirection != schema.AutonomyExpansion {
+				t.Errorf("one in %d: revision %d is %s", every, a.Revision, a.Analysis.DriftDirection)
+			}
+		}
 	}
 }
 

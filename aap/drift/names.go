@@ -146,7 +146,7 @@ func (s *State) summary(c *condition, state schema.AlertState) string {
 	}
 	switch {
 	case state == schema.AlertClosed && !j.asBefore(c.count):
-		return fmt.Sprintf("%s: none of the last %d traces showed a change, after %d traces that showed %s.", what, silence, c.count, shown)
+		return fmt.Sprintf("%s: none of the last %d traces showed a change, after %d traces that showed %s.", what, j.silence(), c.count, shown)
 	case state == schema.AlertClosed:
 		return fmt.Sprintf("%s: again as the baseline leads to expect, after %d traces that showed %s.", what, c.count, shown)
 	case j.test == streak:
