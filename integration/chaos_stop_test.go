@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"syscall"
 	"time"
 
@@ -139,22 +140,25 @@ func (s *site) stopDrift(*rand.Rand) {
 	resume()
 }
 
-// stopExporter stops the exporter. Another exporter on the same directory is refused, because the
-// stopped one has the lease. Once the operator has removed the lease, it is refused because of the
-// lock on the directory. The stopped one must end when it continues: another exporter could have
-// had the lease meanwhile.
+// stopExporter stops the exporter. Another exporter on the same directory does not become ready, because
+// the stopped one has the lease. Once the operator has removed the lease, it takes that, and waits for the lock
+// on the data directory. The stopped one must end when it continues, because another one has the lease, and
+// that one then works.
 func (s *site) stopExporter(*rand.Rand) {
 	s.t.Helper()
-	other := func() *service {
-		return s.service("exporter", "PLUMBLINE_EVERY=50ms", "PLUMBLINE_DATA_DIR="+s.place.dataDir)
-	}
 	resume, began := s.suspend("exporter"), time.Now()
-	s.awaitRefusal(other())
+	other := s.service("exporter", "PLUMBLINE_EVERY=50ms", "PLUMBLINE_DATA_DIR="+s.place.dataDir)
+	waitsFor := func(what string) {
+		pipelinetest.Await(s.t, "an exporter that waits: "+what, func() bool { return strings.Contains(other.readiness(), what) })
+	}
+	waitsFor("keeper")
 	s.removeLease("exporter")
-	s.awaitRefusal(other())
+	waitsFor("still uses the data directory")
 	time.Sleep(processStopped - time.Since(began))
 	resume()
 	s.awaitRefusal(s.exporter)
+	other.awaitReady()
+	s.exporter = other
 }
 
 // awaitRefusal waits until a service ends with an error, as one without the lease must.

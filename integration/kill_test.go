@@ -128,15 +128,16 @@ func TestFleetSurvivesKills(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	planned := fleet.New(fleet.Config{Seed: 2, Agents: 40, Traces: 3000 * *kills, Start: time.Now().UTC()})
-	verifier, drift := s.secondOwner("verifier"), s.secondOwner("drift")
+	verifier, drift, exporter := s.secondOwner("verifier"), s.secondOwner("drift"), s.secondOwner("exporter")
 	s.deliver(planned, slices.Repeat(append(s.faults(),
 		fault{"one of two verifiers", func() error { return s.killOwner(s.verifier, verifier) }, func(c store.Counts) bool { return c.Verdicts > 0 }},
 		fault{"one of two drifts", func() error { return s.killOwner(s.drift, drift) }, func(c store.Counts) bool { return c.DriftPoints > 0 }},
-		fault{"the exporter with a stand-by", s.replaceExporter, func(c store.Counts) bool { return c.Bundles > 0 }},
+		fault{"one of two exporters", func() error { return s.killOwner(s.exporter, exporter) }, func(c store.Counts) bool { return c.Bundles > 0 }},
 	), *kills))
 	s.compare(planned)
 	verifier.terminate()
 	drift.terminate()
+	exporter.terminate()
 	s.terminate()
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
@@ -13,7 +12,7 @@ import (
 )
 
 // takenOver is how soon the partitions of a killed owner must have another one, and the lease of a
-// killed holder.
+// killed keeper.
 const takenOver = 15 * time.Second
 
 // demandSoon requires that what a killed process had was taken over soon.
@@ -24,22 +23,6 @@ func (s *site) demandSoon(what string, began time.Time) {
 	if took > takenOver {
 		s.t.Errorf("%s taken over %s after the kill, want at most %s", what, took, takenOver)
 	}
-}
-
-// replaceExporter starts an exporter that stands by, kills the one that has the lease, and requires that
-// the other one takes it soon. The other one then has its place in the site.
-func (s *site) replaceExporter() error {
-	s.t.Helper()
-	standby := s.service("exporter", "PLUMBLINE_EVERY=50ms", "PLUMBLINE_DATA_DIR="+s.place.dataDir, "PLUMBLINE_STANDBY=true")
-	pipelinetest.Await(s.t, "an exporter to stand by", func() bool { return strings.Contains(standby.readiness(), "stands by") })
-	began := time.Now()
-	if err := s.exporter.kill(); err != nil {
-		return err
-	}
-	pipelinetest.Await(s.t, "the lease of the exporter", func() bool { return s.holder("exporter") == standby.cmd.Process.Pid })
-	s.demandSoon("the lease of the exporter", began)
-	s.exporter = standby
-	return nil
 }
 
 // holder returns the process id in the record of a lease, or 0.
@@ -61,13 +44,17 @@ func (s *site) holder(stage string) int {
 }
 
 // records are the keys of the records of the stages that share the partitions.
-var records = map[string]string{"verifier": stream.VerifierConsumer, "drift": stream.DriftOwners}
+var records = map[string]string{"verifier": stream.VerifierConsumer, "drift": stream.DriftOwners, "exporter": stream.ExporterOwners}
 
 // secondOwner starts another process of a stage, and returns it when each of the two owns half of the
 // partitions.
 func (s *site) secondOwner(stage string) *service {
 	s.t.Helper()
-	second := s.service(stage, "PLUMBLINE_BATCH_AGE=50ms")
+	settings := []string{"PLUMBLINE_BATCH_AGE=50ms"}
+	if stage == "exporter" {
+		settings = []string{"PLUMBLINE_EVERY=50ms", "PLUMBLINE_DATA_DIR=" + s.place.dataDir}
+	}
+	second := s.service(stage, settings...)
 	second.awaitReady()
 	s.awaitOwned(second, subject.Partitions/2)
 	return second
@@ -83,6 +70,10 @@ func (s *site) killOwner(victim, other *service) error {
 	}
 	s.awaitOwned(other, subject.Partitions)
 	s.demandSoon("the partitions of "+victim.name, began)
+	if victim.name == "exporter" { // it may have been the keeper
+		pipelinetest.Await(s.t, "a keeper", func() bool { return s.holder("exporter") == other.cmd.Process.Pid })
+		s.demandSoon("the lease of the exporter", began)
+	}
 	return victim.start()
 }
 
@@ -124,19 +115,19 @@ func (s *site) epochs(stage string) (n uint64) {
 	return n
 }
 
-// killOwners kills each of two verifiers and of two drifts in turn, and the exporter, as often as flag
-// -kills states, while another one of each works or stands by.
+// killOwners kills each of two verifiers, of two drifts and of two exporters in turn, as often as flag
+// -kills states, while the other one works.
 func (s *site) killOwners(random *rand.Rand) {
 	s.t.Helper()
-	verifier, drift := s.secondOwner("verifier"), s.secondOwner("drift")
+	verifier, drift, exporter := s.secondOwner("verifier"), s.secondOwner("drift"), s.secondOwner("exporter")
 	for range *kills {
-		for _, pair := range [][2]*service{{s.verifier, verifier}, {s.drift, drift}, {verifier, s.verifier}, {drift, s.drift}} {
+		for _, pair := range [][2]*service{
+			{s.verifier, verifier}, {s.drift, drift}, {s.exporter, exporter}, {verifier, s.verifier}, {drift, s.drift}, {exporter, s.exporter},
+		} {
 			pause(random, 2*time.Second)
 			s.check(s.killOwner(pair[0], pair[1]))
 			pair[0].awaitReady()
 			s.awaitOwned(pair[0], subject.Partitions/2)
 		}
-		pause(random, 2*time.Second)
-		s.check(s.replaceExporter())
 	}
 }

@@ -12,13 +12,14 @@ import (
 	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/exporter"
+	"github.com/plumbline/plumbline/pipeline/ownership"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
 // A second machine on one broker is refused. So are a machine next to an exporter, and an
-// exporter next to a machine. Each error names the running process. The refused machine
+// exporter next to a machine, in another directory. Each error names the running process. The refused machine
 // has created nothing but the lock of its directory; in particular it has no verifier that
 // would store traces in a database of its own.
 func TestSecondMachineIsRefused(t *testing.T) {
@@ -52,7 +53,7 @@ func TestSecondMachineIsRefused(t *testing.T) {
 	m := start(t, on(t.TempDir()))
 	defer stop(t, m)
 	refused()
-	if err := exporter.Serve(t.Context(), &cfg, pipelinetest.Env(t, "exporter")); !errors.Is(err, stream.ErrLeaseHeld) {
+	if err := exporter.Serve(t.Context(), &cfg, pipelinetest.Env(t, "exporter")); !errors.Is(err, ownership.ErrElsewhere) {
 		t.Errorf("an exporter: error %v", err)
 	}
 }

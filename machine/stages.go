@@ -164,7 +164,7 @@ func (m *Machine) hold(ctx context.Context) (err error) {
 		return nil
 	}
 	env, common := m.newEnv(Exporter), m.common()
-	if env.Held, err = service.Hold(ctx, &common, env, false); err != nil {
+	if env.Held, err = service.Hold(ctx, &common, env); err != nil {
 		return err
 	}
 	m.held[Exporter] = env

@@ -27,7 +27,7 @@ func (k *checker) checkOwners() {
 	}
 }
 
-// checkLeases: the exporter, which a tenant runs once, is a process that has its lease and answers.
+// checkLeases: the exporter that keeps log and ledger is a process that has the lease and answers.
 func (k *checker) checkLeases() {
 	lease, err := k.Client.Acquire(k.Context(), stream.Holder{Stage: "exporter", Host: "the checker"})
 	if err == nil {
@@ -39,25 +39,22 @@ func (k *checker) checkLeases() {
 	}
 }
 
-// checkShares: each partition of drift is owned by a process that answers.
+// checkShares: each partition of drift, and of the exporter, is owned by a process that answers.
 func (k *checker) checkShares() {
-	shares, err := k.Client.Shares(k.Context(), stream.DriftOwners)
-	if err != nil {
-		k.Fatal(err)
-	}
-	presence, err := k.Client.Announce(k.Context(), stream.Holder{Stage: stream.DriftOwners, Host: "the checker"})
-	if err != nil {
-		k.Fatal(err)
-	}
-	defer presence.End()
-	answers := map[string]bool{}
-	for i := range shares.Members {
-		answers[shares.Members[i].ID] = presence.Reach(k.Context(), &shares.Members[i]) == nil
-	}
-	for p := range shares.Partitions {
-		if !answers[shares.Partitions[p].Owner] {
-			k.Errorf("owners: no process owns partition %d of drift, or it does not answer", p)
-			return
+	for _, stage := range []string{stream.DriftOwners, stream.ExporterOwners} {
+		shares, err := k.Client.Shares(k.Context(), stage)
+		if err != nil {
+			k.Fatal(err)
+		}
+		answers := map[string]bool{}
+		for i := range shares.Members {
+			answers[shares.Members[i].ID] = k.Client.Reach(k.Context(), &shares.Members[i]) == nil
+		}
+		for p := range shares.Partitions {
+			if !answers[shares.Partitions[p].Owner] {
+				k.Errorf("owners: no process owns partition %d by %s, or it does not answer", p, stage)
+				break
+			}
 		}
 	}
 }

@@ -74,7 +74,7 @@ func (a *Anchors) authorities() ([]*x509.Certificate, error) {
 	return trusted, nil
 }
 
-// anchored holds the transparency log and the time stamper of an exporter.
+// anchored holds the transparency log and the time stamper.
 type anchored struct {
 	log     *tlog.Log     // nil: no log is configured
 	stamper *tlog.Stamper // nil: no authority is configured
@@ -84,24 +84,24 @@ type anchored struct {
 }
 
 // openAnchors opens the log and the queue of the authority, where configured.
-func (e *exporter) openAnchors(ctx context.Context, broker *stream.Client) error {
-	a := &e.cfg.Anchors
+func (k *keeper) openAnchors(ctx context.Context, broker *stream.Client) error {
+	a := &k.cfg.Anchors
 	if a.TSAURL != "" {
 		trusted, err := a.authorities()
 		if err == nil {
-			err = e.env.ShowCertificate("tsa_cert_file", a.TSACertFile)
+			err = k.env.ShowCertificate("tsa_cert_file", a.TSACertFile)
 		}
 		if err != nil {
 			return fmt.Errorf("%w: tsa_cert_file: %w", config.ErrUsage, err)
 		}
-		e.anchors.stamper = &tlog.Stamper{
-			Queue: filepath.Join(e.cfg.DataDir, "timestamps"), Bundles: e.cfg.bundleDir(),
-			Ask: tlog.Over(new(http.Client), a.TSAURL), Trusted: trusted, Log: e.env.Log,
-			Placed:  func(file string) error { return e.copies.add(destination.Copy{File: file}) },
-			Stamped: e.metrics.stamped.Inc, Failed: e.metrics.unstamped.Inc,
-			Waiting: func(n int) { e.metrics.waiting.Set(float64(n)) },
+		k.anchors.stamper = &tlog.Stamper{
+			Queue: filepath.Join(k.cfg.DataDir, "timestamps"), Bundles: k.cfg.bundleDir(),
+			Ask: tlog.Over(new(http.Client), a.TSAURL), Trusted: trusted, Log: k.env.Log,
+			Placed:  func(file string) error { return k.copies.add(destination.Copy{File: file}) },
+			Stamped: k.metrics.stamped.Inc, Failed: k.metrics.unstamped.Inc,
+			Waiting: func(n int) { k.metrics.waiting.Set(float64(n)) },
 		}
-		if err := e.anchors.stamper.Open(); err != nil {
+		if err := k.anchors.stamper.Open(); err != nil {
 			return err
 		}
 	}
@@ -109,16 +109,16 @@ func (e *exporter) openAnchors(ctx context.Context, broker *stream.Client) error
 		return nil
 	}
 	var err error
-	if e.signer.log, err = e.followKey(ctx, keystore.In(filepath.Dir(e.cfg.keyFile()), keyring.Log)); err != nil {
+	if k.logKey, err = followKey(ctx, k.env, k.broker, keystore.In(filepath.Dir(k.cfg.keyFile()), keyring.Log)); err != nil {
 		return err
 	}
-	if err := e.openLog(ctx, broker); err != nil {
+	if err := k.openLog(ctx, broker); err != nil {
 		return err
 	}
-	if err := e.env.Retry.Do(ctx, "write the head of the transparency log", func() error { return e.keepHead(ctx) }); err != nil {
+	if err := k.env.Retry.Do(ctx, "write the head of the transparency log", func() error { return k.keepHead(ctx) }); err != nil {
 		return err
 	}
-	server := tlog.Server{Log: e.anchors.log, Errors: e.env.Log}
+	server := tlog.Server{Log: k.anchors.log, Errors: k.env.Log}
 	for _, key := range a.LogWitnesses {
 		witness, err := anchor.ParseWitness(key)
 		if err != nil {
@@ -126,7 +126,7 @@ func (e *exporter) openAnchors(ctx context.Context, broker *stream.Client) error
 		}
 		server.Witnesses = append(server.Witnesses, witness)
 	}
-	server.Register(e.env.Routes.Handle)
+	server.Register(k.env.Routes.Handle)
 	return nil
 }
 
@@ -144,47 +144,26 @@ func (a *anchored) run(ctx context.Context) error {
 	return a.stamper.Run(ctx)
 }
 
-// anchor appends the bundles of a group to the log, writes the proof next to each, keeps the
-// log's head in bucket seals, and adds the bundles to the stamper's queue. Every step is
-// idempotent.
-func (e *exporter) anchor(ctx context.Context, jobs []*job) error {
-	jobs = placed(jobs)
-	if err := e.logBundles(jobs); err != nil {
-		return err
-	}
-	if err := e.keepHead(ctx); err != nil {
-		return err
-	}
-	if e.anchors.stamper == nil {
-		return nil
-	}
-	files := make([]string, len(jobs))
-	for i, j := range jobs {
-		files[i] = j.part.Plan.File
-	}
-	return e.anchors.stamper.Add(files...)
-}
-
 // logBundles appends bundles to the log and writes the proof next to each.
-func (e *exporter) logBundles(jobs []*job) error {
-	if e.anchors.log == nil || len(jobs) == 0 {
+func (k *keeper) logBundles(bundles []placedBundle) error {
+	if k.anchors.log == nil || len(bundles) == 0 {
 		return nil
 	}
-	leaves := make([][]byte, len(jobs))
-	for i, j := range jobs {
-		leaf, err := anchor.Leaf(j.part.SessionID, j.bundle.SHA256)
+	leaves := make([][]byte, len(bundles))
+	for i, b := range bundles {
+		leaf, err := anchor.Leaf(b.Session, b.SHA256)
 		if err != nil {
 			return err
 		}
 		leaves[i] = leaf
 	}
-	proofs, err := e.anchors.log.Append(leaves...)
+	proofs, err := k.anchors.log.Append(leaves...)
 	if err != nil {
 		return err
 	}
-	for i, j := range jobs {
-		path := filepath.Join(e.cfg.bundleDir(), j.part.Plan.File)
-		if e.proven(path, leaves[i]) {
+	for i, b := range bundles {
+		path := filepath.Join(k.cfg.bundleDir(), b.File)
+		if k.proven(path, leaves[i]) {
 			continue // an earlier attempt wrote it, and it may be copied already
 		}
 		if err := tlog.PlaceProof(path, proofs[i]); err != nil {
@@ -195,21 +174,21 @@ func (e *exporter) logBundles(jobs []*job) error {
 }
 
 // proven reports whether the proof next to a bundle is valid for its leaf.
-func (e *exporter) proven(bundle string, leaf []byte) bool {
+func (k *keeper) proven(bundle string, leaf []byte) bool {
 	text, err := os.ReadFile(bundle + anchor.ProofSuffix)
 	if err != nil {
 		return false
 	}
 	proof, err := anchor.ParseProof(text)
-	return err == nil && e.anchors.log.Proves(proof, leaf)
+	return err == nil && k.anchors.log.Proves(proof, leaf)
 }
 
 // openLog opens the transparency log. The log must be a continuation of the heads in bucket seals
 // and in the operator's ledger.
-func (e *exporter) openLog(ctx context.Context, broker *stream.Client) (err error) {
+func (k *keeper) openLog(ctx context.Context, broker *stream.Client) (err error) {
 	var kept []*anchor.Checkpoint
-	inBucket := func() (*events.LogHead, error) { return e.headInBucket(ctx, broker) }
-	for _, read := range []func() (*events.LogHead, error){inBucket, e.headInLedger} {
+	inBucket := func() (*events.LogHead, error) { return k.headInBucket(ctx, broker) }
+	for _, read := range []func() (*events.LogHead, error){inBucket, k.headInLedger} {
 		head, err := read()
 		if err != nil {
 			return fmt.Errorf("read the earlier heads of the transparency log: %w", err)
@@ -217,8 +196,8 @@ func (e *exporter) openLog(ctx context.Context, broker *stream.Client) (err erro
 		if head == nil {
 			continue
 		}
-		if head.Origin != e.cfg.logOrigin() {
-			e.env.Log.Warn("the recorded head belongs to another transparency log and is not compared", "recorded_log", head.Origin, "leaves", head.Size, "log", e.cfg.logOrigin())
+		if head.Origin != k.cfg.logOrigin() {
+			k.env.Log.Warn("the recorded head belongs to another transparency log and is not compared", "recorded_log", head.Origin, "leaves", head.Size, "log", k.cfg.logOrigin())
 			continue
 		}
 		checkpoint, err := head.Checkpoint()
@@ -227,7 +206,7 @@ func (e *exporter) openLog(ctx context.Context, broker *stream.Client) (err erro
 		}
 		kept = append(kept, checkpoint)
 	}
-	e.anchors.log, err = tlog.OpenLog(e.cfg.logDir(), e.signer.logKey(e.cfg.logOrigin()), kept...)
+	k.anchors.log, err = tlog.OpenLog(k.cfg.logDir(), k.logSigner(), kept...)
 	if errors.Is(err, tlog.ErrNotKept) || errors.Is(err, tlog.ErrTampered) {
 		err = fmt.Errorf("%w; restore the directory from a backup; if the log is lost, move the directory away "+
 			"and start a log under another name (log_origin; --log-origin of up): under the same name, others would see two histories of one log", err)
@@ -236,10 +215,10 @@ func (e *exporter) openLog(ctx context.Context, broker *stream.Client) (err erro
 }
 
 // headInBucket returns the head that bucket seals keeps, nil where it has none.
-func (e *exporter) headInBucket(ctx context.Context, broker *stream.Client) (*events.LogHead, error) {
+func (k *keeper) headInBucket(ctx context.Context, broker *stream.Client) (*events.LogHead, error) {
 	var value []byte
-	err := e.env.Open(ctx, broker, func() (err error) {
-		value, _, err = e.seals.GetNewest(ctx, seal.LogKey)
+	err := k.env.Open(ctx, broker, func() (err error) {
+		value, _, err = k.seals.GetNewest(ctx, seal.LogKey)
 		return err
 	})
 	if errors.Is(err, stream.ErrNotFound) {
@@ -257,10 +236,10 @@ func (e *exporter) headInBucket(ctx context.Context, broker *stream.Client) (*ev
 
 // headInLedger returns the newest head of the log in the ledger's files. Bucket seals has only
 // the head of the most recent log, which may have another name.
-func (e *exporter) headInLedger() (head *events.LogHead, err error) {
-	err = opledger.Last(e.cfg.ledgerDir(), func(p *opledger.Placed) bool {
+func (k *keeper) headInLedger() (head *events.LogHead, err error) {
+	err = opledger.Last(k.cfg.ledgerDir(), func(p *opledger.Placed) bool {
 		found := headOf(p)
-		if found == nil || found.Origin != e.cfg.logOrigin() {
+		if found == nil || found.Origin != k.cfg.logOrigin() {
 			return false
 		}
 		head = found
@@ -283,27 +262,27 @@ func headOf(p *opledger.Placed) *events.LogHead {
 }
 
 // keepHead writes the log's head to bucket seals. A session is marked as sealed only after that.
-func (e *exporter) keepHead(ctx context.Context) error {
-	if e.anchors.log == nil {
+func (k *keeper) keepHead(ctx context.Context) error {
+	if k.anchors.log == nil {
 		return nil
 	}
-	e.anchors.mu.Lock() // an older head must not overwrite a newer one
-	defer e.anchors.mu.Unlock()
-	head := e.anchors.log.Head()
-	if head == e.anchors.kept {
+	k.anchors.mu.Lock() // an older head must not overwrite a newer one
+	defer k.anchors.mu.Unlock()
+	head := k.anchors.log.Head()
+	if head == k.anchors.kept {
 		return nil
 	}
 	value, err := json.Marshal(events.LogHeadOf(&head))
 	if err != nil {
 		return fmt.Errorf("encode the head of the transparency log: %w", err)
 	}
-	if err := e.confirm(ctx); err != nil { // another exporter may have the log: its head must not go back
+	if err := k.confirm(ctx); err != nil { // another exporter may have the log: its head must not go back
 		return err
 	}
-	if _, err := e.seals.Put(ctx, seal.LogKey, value); err != nil {
+	if _, err := k.seals.Put(ctx, seal.LogKey, value); err != nil {
 		return fmt.Errorf("write the head of the transparency log: %w", err)
 	}
-	e.anchors.kept = head
+	k.anchors.kept = head
 	return nil
 }
 

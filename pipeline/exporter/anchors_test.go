@@ -217,22 +217,21 @@ func TestValidProofIsNotReplaced(t *testing.T) {
 	cfg := Default()
 	cfg.DataDir = t.TempDir()
 	private := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{3}, ed25519.SeedSize))
-	e := &exporter{cfg: &cfg}
+	k := &keeper{cfg: &cfg}
 	var err error
-	if e.anchors.log, err = tlog.OpenLog(cfg.logDir(), tlog.LogKey{Origin: "log.example", Private: private}); err != nil {
+	if k.anchors.log, err = tlog.OpenLog(cfg.logDir(), tlog.LogKey{Origin: "log.example", Private: private}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = e.anchors.close() })
+	t.Cleanup(func() { _ = k.anchors.close() })
 	if err := os.MkdirAll(cfg.bundleDir(), 0o750); err != nil {
 		t.Fatal(err)
 	}
 	logBundle := func(session string) (proof []byte) {
 		t.Helper()
-		j := &job{bundle: &aivs.Bundle{SHA256: schema.DigestOf([]byte(session)).String()}}
-		j.part.SessionID, j.part.Plan.File = session, session+".tar.gz"
-		err := e.logBundles([]*job{j})
+		b := placedBundle{File: session + ".tar.gz", Session: session, SHA256: schema.DigestOf([]byte(session)).String()}
+		err := k.logBundles([]placedBundle{b})
 		if err == nil {
-			proof, err = os.ReadFile(filepath.Join(cfg.bundleDir(), j.part.Plan.File+anchor.ProofSuffix))
+			proof, err = os.ReadFile(filepath.Join(cfg.bundleDir(), b.File+anchor.ProofSuffix))
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -19,11 +19,10 @@ func TestBacklog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e, source, err := open(t.Context(), &cfg, pipelinetest.Env(t, "exporter"), rig.Client)
+	e, _, err := open(t.Context(), &cfg, pipelinetest.Env(t, "exporter"), rig.Client, "here")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer source.Close()
 	for folded, want := range []uint64{3, 2, 1, 0, 0} {
 		e.folded.Store(uint64(folded))
 		if got, err := e.backlog().Backlog(t.Context()); err != nil || got != want {

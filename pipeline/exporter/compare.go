@@ -147,7 +147,7 @@ func (e *exporter) convert(ctx context.Context, j *job) error {
 		if j.failed == nil {
 			j.contents, j.judge, j.failed = seal.Read(&j.part, numbered, e.cfg.OutputLimit, e.rules)
 		}
-		if j.judge != nil && e.anchors.log == nil {
+		if j.judge != nil && !e.cfg.Anchors.TransparencyLog {
 			for _, card := range committed {
 				j.judge.Unlogged(card)
 			}

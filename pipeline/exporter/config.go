@@ -19,7 +19,7 @@ type Config struct {
 	ClickHouse    config.ClickHouse `embed:"" prefix:"clickhouse-"`
 	Cards         config.Cards      `embed:"" prefix:"card-"`
 
-	Standby bool `help:"If another process has the lease of the tenant's exporter: wait, and take it when that process has ended or is gone. Otherwise this one ends with an error."`
+	TakeoverAfter time.Duration `help:"How long another exporter may be connected to the broker and not answer until its partitions go to the others. Those of one that was killed go to them sooner."`
 
 	DataDir      string        `name:"data" aliases:"data-dir" help:"Data directory of the exporter." type:"path"`
 	BundleDir    string        `help:"Directory of the sealed bundles, with a folder for each agent. Empty: bundles/ in the data directory." type:"path"`
@@ -48,26 +48,28 @@ type Copies struct {
 // Default returns the configuration of an exporter below the current directory.
 func Default() Config {
 	return Config{
-		Common:       config.DefaultCommon("127.0.0.1:8084"),
-		ClickHouse:   config.DefaultClickHouse(),
-		Cards:        config.DefaultCards(),
-		DataDir:      "plumbline-data",
-		Every:        time.Second,
-		Idle:         30 * time.Minute,
-		RotateRows:   10_000,
-		RotateBytes:  32 << 20,
-		RotateAge:    30 * 24 * time.Hour,
-		OutputLimit:  redact.DefaultOutputLimit,
-		Redact:       []string{"all"},
-		Generator:    "Plumbline",
-		GeneratorURL: "https://github.com/plumbline/plumbline",
-		Copies:       Copies{S3: s3.Default()},
+		Common:        config.DefaultCommon("127.0.0.1:8084"),
+		ClickHouse:    config.DefaultClickHouse(),
+		Cards:         config.DefaultCards(),
+		TakeoverAfter: 8 * time.Second,
+		DataDir:       "plumbline-data",
+		Every:         time.Second,
+		Idle:          30 * time.Minute,
+		RotateRows:    10_000,
+		RotateBytes:   32 << 20,
+		RotateAge:     30 * 24 * time.Hour,
+		OutputLimit:   redact.DefaultOutputLimit,
+		Redact:        []string{"all"},
+		Generator:     "Plumbline",
+		GeneratorURL:  "https://github.com/plumbline/plumbline",
+		Copies:        Copies{S3: s3.Default()},
 	}
 }
 
 func (c *Config) Validate() []config.Fault {
 	faults := append(config.Faults(c.Common.Validate()), c.ClickHouse.Validate()...)
 	faults = append(faults, c.Cards.Validate()...)
+	faults.Check(c.TakeoverAfter >= time.Second, "takeover_after", "%s: want at least 1s", c.TakeoverAfter)
 	faults.Check(c.DataDir != "", "data", "is empty")
 	faults.Check(c.Every > 0, "every", "%s: want more than 0", c.Every)
 	faults.Check(c.Idle > 0, "seal_idle", "%s: want more than 0", c.Idle)

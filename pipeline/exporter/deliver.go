@@ -28,26 +28,26 @@ const (
 type copies []*destination.Copier
 
 // openCopies opens the configured destinations, and forgets those that are no longer configured.
-func (e *exporter) openCopies(ctx context.Context, broker *stream.Client) error {
+func (k *keeper) openCopies(ctx context.Context, broker *stream.Client) error {
 	places := map[string]destination.Destination{}
-	if e.cfg.Copies.ObjectStore != "" {
-		err := e.env.Open(ctx, broker, func() (err error) {
-			places[toObjectStore], err = broker.Objects(ctx, e.cfg.Copies.ObjectStore)
+	if k.cfg.Copies.ObjectStore != "" {
+		err := k.env.Open(ctx, broker, func() (err error) {
+			places[toObjectStore], err = broker.Objects(ctx, k.cfg.Copies.ObjectStore)
 			return err
 		})
 		if err != nil {
 			return err
 		}
 	}
-	if e.cfg.Copies.S3.Endpoint != "" {
-		bucket, err := s3.Open(&e.cfg.Copies.S3)
+	if k.cfg.Copies.S3.Endpoint != "" {
+		bucket, err := s3.Open(&k.cfg.Copies.S3)
 		if err != nil {
 			return err
 		}
 		places[toS3] = bucket
 	}
 	for _, kind := range []string{toObjectStore, toS3} {
-		dir, to := filepath.Join(e.cfg.DataDir, "copies", kind), places[kind]
+		dir, to := filepath.Join(k.cfg.DataDir, "copies", kind), places[kind]
 		if to == nil {
 			if err := destination.Forget(dir); err != nil {
 				return err
@@ -55,15 +55,15 @@ func (e *exporter) openCopies(ctx context.Context, broker *stream.Client) error 
 			continue
 		}
 		copier := &destination.Copier{
-			To: to, Name: kind, Dir: dir, Bundles: e.cfg.bundleDir(), Log: e.env.Log, Record: e.recordCopies,
-			Done:    func(n int) { e.metrics.delivered.WithLabelValues(kind).Add(float64(n)) },
-			Failed:  e.metrics.undelivered.WithLabelValues(kind).Inc,
-			Waiting: func(n int) { e.metrics.pending.WithLabelValues(kind).Set(float64(n)) },
+			To: to, Name: kind, Dir: dir, Bundles: k.cfg.bundleDir(), Log: k.env.Log, Record: k.recordCopies,
+			Done:    func(n int) { k.metrics.delivered.WithLabelValues(kind).Add(float64(n)) },
+			Failed:  k.metrics.undelivered.WithLabelValues(kind).Inc,
+			Waiting: func(n int) { k.metrics.pending.WithLabelValues(kind).Set(float64(n)) },
 		}
-		if err := copier.Open(sealedFiles(e.cfg.bundleDir())); err != nil {
+		if err := copier.Open(sealedFiles(k.cfg.bundleDir())); err != nil {
 			return err
 		}
-		e.copies = append(e.copies, copier)
+		k.copies = append(k.copies, copier)
 	}
 	return nil
 }
@@ -94,23 +94,20 @@ func (c copies) add(files ...destination.Copy) error {
 	return errors.Join(faults...)
 }
 
-// noteCopies adds the placed bundles of a group, and their proofs, to the lists of copies. It
-// runs before a bundle is marked as sealed, so it is repeated after a crash.
-func (e *exporter) noteCopies(jobs []*job) error {
+// noteCopies adds placed bundles, and their proofs, to the lists of copies. It runs before a bundle is
+// marked as sealed, so it is repeated after a crash.
+func (k *keeper) noteCopies(bundles []placedBundle) error {
 	var files []destination.Copy
-	for _, j := range jobs {
-		if j.bundle == nil {
-			continue
-		}
-		files = append(files, destination.Copy{File: j.part.Plan.File, SHA256: j.bundle.SHA256})
-		if e.anchors.log != nil {
-			files = append(files, destination.Copy{File: j.part.Plan.File + anchor.ProofSuffix})
+	for _, b := range bundles {
+		files = append(files, destination.Copy{File: b.File, SHA256: b.SHA256})
+		if k.anchors.log != nil {
+			files = append(files, destination.Copy{File: b.File + anchor.ProofSuffix})
 		}
 	}
-	return e.copies.add(files...)
+	return k.copies.add(files...)
 }
 
-func (e *exporter) recordCopies(ctx context.Context, location string, delivered []destination.Copy) error {
+func (k *keeper) recordCopies(ctx context.Context, location string, delivered []destination.Copy) error {
 	rows := make([]store.BundleCopy, len(delivered))
 	for i, c := range delivered {
 		rows[i] = store.BundleCopy{
@@ -120,7 +117,7 @@ func (e *exporter) recordCopies(ctx context.Context, location string, delivered 
 			return err
 		}
 	}
-	return e.rows.InsertBundleCopies(ctx, rows)
+	return k.rows.InsertBundleCopies(ctx, rows)
 }
 
 // sealedFiles returns the bundles below a directory and the files next to them that are copied,

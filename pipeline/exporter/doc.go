@@ -12,7 +12,9 @@
 // never sealed. A plan is written by compare-and-swap before its file appears, and marked as
 // sealed after all its results are recorded: a crash at any step leaves a plan that the next
 // round carries out. Only the bucket and the files are state: the index is folded again from the
-// checkpoint. A tenant has one exporter, enforced by a lease.
+// recorded position. A session has one owner, which confirms that before it places or records; what an
+// earlier owner still does is the same, and replaces nothing. One exporter, which has the lease, keeps
+// what has one writer (keeper): a session is marked as sealed after the keeper has its bundle.
 //
 // It is larger than 1,800 lines because each bundle also needs keys, the transparency log, time
 // stamps and copies, which are steps of the same commit; packages keystore, tlog and destination do

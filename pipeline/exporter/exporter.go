@@ -3,7 +3,9 @@ package exporter
 import (
 	"context"
 	"crypto/ed25519"
+	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,17 +15,25 @@ import (
 	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/cards"
+	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/walk"
 	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Source is stream RECEIPTS (stream.Consumer).
+// Source reads the receipts of the partitions that this process owns, and records how far they are done
+// (ownership.Term).
 type Source interface {
 	Fetch(ctx context.Context, into []stream.Message, maxMessages, maxBytes int, wait time.Duration) ([]stream.Message, error)
+	Seen() (sequence uint64, received time.Time)
+	Owned() [subject.Partitions]bool
+	Position() uint64
+	Confirm(ctx context.Context) error
+	Done(ctx context.Context, through uint64) error
 }
 
 // Broker provides what the exporter reads from the broker and publishes (stream.Client).
@@ -41,28 +51,28 @@ type Broker interface {
 type exporter struct {
 	env     *service.Env
 	cfg     *Config
-	source  Source
+	source  Source // of the current term
 	broker  Broker
 	rows    Rows
 	seals   Bucket
 	cards   *cards.Registry
-	confirm func(ctx context.Context) error // returns an error once another process has the lease (stream.Lease)
 	key     ed25519.PrivateKey
 	keyID   string
 	noted   string // the key id in bucket seals
 	signer  signer
-	anchors anchored
 	metrics *metrics
 	clock   *clock
 
-	copies       copies
+	directory string                                                                           // its id
+	keeper    atomic.Pointer[keeper]                                                           // nil: another process keeps
+	request   func(ctx context.Context, question []byte, within time.Duration) ([]byte, error) // asks that one
+
 	schedules    schedules
 	rules        redact.Rules // optional rules of redaction
-	created      time.Time    // of stream RECEIPTS
+	keptReceipts int          // how many receipts of a session the index keeps
 	index        *index
 	folded       atomic.Uint64                                          // RECEIPTS sequence up to which everything is folded, and what was due is sealed
-	saved        uint64                                                 // the checkpoint in the bucket
-	savedAt      time.Time                                              // when it was written
+	savedAt      time.Time                                              // when the position was recorded
 	receiptsFrom func(ctx context.Context, from uint64) (Reader, error) // stream RECEIPTS from a sequence on
 	inbox        []stream.Message
 	receipts     []schema.Receipt
@@ -88,9 +98,28 @@ const (
 	holdFor = time.Minute
 )
 
+// own seals the sessions of the partitions of a term, until ctx ends. The index is folded again from the
+// recorded position.
+func (e *exporter) own(ctx context.Context, source Source) error {
+	e.begin(source)
+	defer func() { // another process may seal the sessions now
+		e.index = newIndex(e.keptReceipts)
+		e.metrics.open.Set(0)
+		e.metrics.holding.Set(0)
+		e.folded.Store(nothing)
+	}()
+	return e.run(ctx)
+}
+
+func (e *exporter) begin(source Source) {
+	e.source, e.index, e.savedAt, e.behind = source, newIndex(e.keptReceipts), time.Now(), false
+	e.index.position = source.Position()
+	e.folded.Store(e.index.position)
+}
+
 // run folds and seals until ctx ends. Rounds of sealing begin at intervals, so the sessions that
 // become due meanwhile share its queries, inserts and disk syncs. It finishes the started groups within
-// the drain budget. It reads RECEIPTS without acks: after a crash the fold restarts at the checkpoint.
+// the drain budget. It reads RECEIPTS without acks: after a crash the fold restarts at the recorded position.
 func (e *exporter) run(ctx context.Context) error {
 	work, stop := e.env.Drain(ctx)
 	defer stop()
@@ -114,12 +143,12 @@ func (e *exporter) run(ctx context.Context) error {
 		e.metrics.folded.Set(float64(e.index.position))
 		e.folded.Store(e.index.position)
 		if time.Since(e.savedAt) >= checkpointEvery {
-			if err := e.saveCheckpoint(work); err != nil {
+			if err := e.savePosition(work); err != nil {
 				return err
 			}
 		}
 	}
-	return e.saveCheckpoint(work)
+	return e.savePosition(work)
 }
 
 // A round costs nearly the same for one session and for many: its queries read whole granules of the
@@ -141,10 +170,16 @@ func (e *exporter) pause(due int) time.Duration {
 	return e.cfg.Every
 }
 
+// nothing is where a process is that owns no partition.
+const nothing = math.MaxUint64
+
 // backlog returns the number of messages of RECEIPTS that are not folded, or that came after
-// sessions that are due and not sealed.
+// sessions that are due and not sealed. A process without partitions has none.
 func (e *exporter) backlog() service.Consumer {
 	return service.Consumer{Name: "exporter", Backlog: func(ctx context.Context) (uint64, error) {
+		if e.folded.Load() == nothing {
+			return 0, errors.New("this exporter owns no partition")
+		}
 		state, err := e.broker.StreamState(ctx, stream.Receipts)
 		return state.Behind(e.folded.Load()), err
 	}}
@@ -156,6 +191,10 @@ func (e *exporter) foldFor(ctx context.Context, wait time.Duration) error {
 		e.inbox, err = e.source.Fetch(ctx, e.inbox[:0], fetchMessages, fetchBytes, wait)
 		for i := range e.inbox {
 			e.fold(&e.inbox[i])
+		}
+		// What other processes own counts, too: it shows how far the stream and the broker's time are.
+		if sequence, received := e.source.Seen(); sequence > e.index.position {
+			e.index.position, e.index.newest = sequence, received
 		}
 		clear(e.inbox) // otherwise the bytes of the largest fetch stay in memory while nothing arrives
 		return err
@@ -184,7 +223,7 @@ func (e *exporter) fold(m *stream.Message) {
 // seals groups of sessions concurrently. When ctx ends it starts no further group, and finishes
 // the started ones within work.
 func (e *exporter) sealDue(ctx, work context.Context) (due int, err error) {
-	if err := e.renewKeys(work); err != nil || len(e.index.sessions) == 0 {
+	if err := e.renewKey(work); err != nil || len(e.index.sessions) == 0 {
 		return 0, err
 	}
 	floor, created, err := e.horizon(work)
@@ -238,14 +277,15 @@ func (e *exporter) horizon(ctx context.Context) (floor uint64, created time.Time
 
 // seal seals a group of sessions by the steps below, in this order. If a step fails the whole
 // group starts again, until it succeeds or ctx ends. A session whose rows differ from its
-// receipts is held. The lease is confirmed before files are placed, and again before anything
-// about them is published, including the transparency log.
+// receipts is held. The process confirms that it owns the sessions before files are placed, and again
+// before anything about them is published, including the transparency log.
 //
 // After a crash the next start folds the receipts again and finds the same sessions due. Before a
 // plan is in the bucket nothing is durable, and a new plan is made. From then on the same plan is
 // carried out again: each step finds its earlier result and changes nothing.
 func (e *exporter) seal(ctx context.Context, group []*openSession, floor uint64, created time.Time) error {
 	return e.env.Retry.Do(ctx, "seal sessions", func() error {
+		var head *events.LogHead
 		jobs, err := e.plan(ctx, group, floor, created) // the existing plan, or a new one
 		if err != nil || len(jobs) == 0 {
 			return err
@@ -255,13 +295,12 @@ func (e *exporter) seal(ctx context.Context, group []*openSession, floor uint64,
 			func() error { return each(ctx, jobs, e.compare) }, // rows with receipts
 			func() error { return each(ctx, jobs, e.convert) }, // to the contents of a bundle: add cards, redact, begin the verdict
 			func() error { return e.ask(ctx, jobs) },           // query other sessions for the verdict
-			func() error { return e.confirm(ctx) },
+			func() error { return e.source.Confirm(ctx) },
 			func() error { return e.commit(ctx, jobs) }, // write plans to the bucket, then files; a crash in between: the plan gives the same file
-			func() error { return e.confirm(ctx) },
-			func() error { return e.anchor(ctx, jobs) }, // a crash after it: the log already has the same leaves
-			func() error { return e.noteCopies(jobs) },  // a crash after it: the outbox already has the same copies
-			func() error { return e.record(ctx, jobs) }, // a crash after it: the same rows, alerts and events are written again, under the same ids
-			func() error { return e.finish(ctx, jobs) }, // a crash after it: nothing is left to do
+			func() error { return e.source.Confirm(ctx) },
+			func() error { head, err = e.keep(ctx, jobs); return err }, // in log and lists of copies; a crash after it: they already have the same
+			func() error { return e.record(ctx, jobs, head) },          // a crash after it: the same rows, alerts and events are written again, under the same ids
+			func() error { return e.finish(ctx, jobs) },                // a crash after it: nothing is left to do
 		} {
 			if err := step(); err != nil {
 				return err

@@ -16,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/aap/session"
 	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/destination"
+	"github.com/plumbline/plumbline/pipeline/ownership"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/service"
@@ -108,14 +109,21 @@ func exportingBy(ctx context.Context, t *testing.T, wall func() time.Time, rig *
 	return exportingUnder(ctx, t, func(context.Context) error { return nil }, wall, rig, cfg, f)
 }
 
-// exportingUnder is exportingBy under a lease.
+// confirming is a term whose process owns the partitions as long as confirm returns nil.
+type confirming struct {
+	*ownership.Term
+	confirm func(context.Context) error
+}
+
+func (c confirming) Confirm(ctx context.Context) error { return c.confirm(ctx) }
+
+// exportingUnder is exportingBy as the owner of all partitions.
 func exportingUnder(ctx context.Context, t *testing.T, confirm func(context.Context) error, wall func() time.Time, rig *pipelinetest.Rig, cfg *Config, f *pipelinetest.Fault) error {
 	env := pipelinetest.Env(t, "exporter")
-	e, source, err := open(ctx, cfg, env, rig.Client)
+	e, owners, err := open(ctx, cfg, env, rig.Client, "here")
 	if err != nil {
 		return err
 	}
-	defer source.Close()
 	e.clock = newClock(wall)
 	bucket, err := rig.Client.Bucket(ctx, stream.Seals)
 	if err != nil {
@@ -124,21 +132,29 @@ func exportingUnder(ctx context.Context, t *testing.T, confirm func(context.Cont
 	if err := e.openSigner(ctx, cfg.keyFile()); err != nil {
 		return err
 	}
-	e.confirm = confirm
 	e.rows, e.seals, e.broker = faultyRows{rig.Store, f}, faultyBucket{bucket, f}, faultyBroker{rig.Client, f}
 	if err := os.MkdirAll(cfg.bundleDir(), 0o750); err != nil {
 		return err
 	}
-	if err := e.openCopies(ctx, rig.Client); err != nil {
+	k := e.newKeeper(rig.Client, rig.Store)
+	k.rows, k.confirm = e.rows, confirm
+	if err := k.openCopies(ctx, rig.Client); err != nil {
 		return err
 	}
-	for _, copier := range e.copies {
+	e.keeper.Store(k)
+	for _, copier := range k.copies {
 		copier.To = faultyDestination{copier.To, f}
 	}
 	if f.Crash != nil {
 		e.env.DrainBudget = time.Nanosecond
 	}
-	return service.Group(ctx, e.run, e.copies.run)
+	return service.Group(ctx, k.copies.run, func(ctx context.Context) error {
+		member, err := ownership.Join(ctx, owners)
+		if err != nil {
+			return err
+		}
+		return member.Run(ctx, func(ctx context.Context, term *ownership.Term) error { return e.own(ctx, confirming{term, confirm}) })
+	})
 }
 
 // Every external step of sealing fails once, before or after it took effect, and the exporter

@@ -38,7 +38,7 @@ const (
 
 // record writes the result of every job that is not repeated: rows, alerts, ledger events,
 // announcements. It is idempotent.
-func (e *exporter) record(ctx context.Context, jobs []*job) error {
+func (e *exporter) record(ctx context.Context, jobs []*job, head *events.LogHead) error {
 	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.repeated })
 	now := e.clock.now()
 	var bundles []store.Bundle
@@ -60,7 +60,7 @@ func (e *exporter) record(ctx context.Context, jobs []*job) error {
 		func() error { return e.rows.InsertSealRuns(ctx, runs) },
 		func() error { return e.rows.InsertSessions(ctx, sessions) },
 		func() error { return e.alert(ctx, verdicts) },
-		func() error { return e.announce(ctx, jobs) },
+		func() error { return e.announce(ctx, jobs, head) },
 	} {
 		if err := step(); err != nil {
 			return err
@@ -82,9 +82,9 @@ func (e *exporter) report(j *job) {
 	}
 }
 
-// announce appends a CLAIM for each bundle and the transparency log's head to the ledger, and
+// announce appends a CLAIM for each bundle and the transparency log's head, if there is one, to the ledger, and
 // announces the bundles. It appends all at once, because the broker syncs its disk for each batch.
-func (e *exporter) announce(ctx context.Context, jobs []*job) error {
+func (e *exporter) announce(ctx context.Context, jobs []*job, head *events.LogHead) error {
 	var claims []ledger.Event
 	for _, j := range jobs {
 		if j.bundle == nil {
@@ -103,9 +103,8 @@ func (e *exporter) announce(ctx context.Context, jobs []*job) error {
 		return nil
 	}
 	entries := claims
-	if e.anchors.log != nil {
-		head := e.anchors.log.Head()
-		event, err := events.LogHeadOf(&head).Event()
+	if head != nil {
+		event, err := head.Event()
 		if err != nil {
 			return err
 		}

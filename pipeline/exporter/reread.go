@@ -14,7 +14,7 @@ import (
 
 // Reader reads stream RECEIPTS again (stream.Consumer).
 type Reader interface {
-	Source
+	Fetch(ctx context.Context, into []stream.Message, maxMessages, maxBytes int, wait time.Duration) ([]stream.Message, error)
 	Close()
 }
 
@@ -105,7 +105,17 @@ func (e *exporter) foldAgain(ctx context.Context, folding map[store.SessionKey]*
 	return nil
 }
 
-// checkpoint is the state of the fold in bucket seals, under a key that no session has.
+// savePosition records how far the receipts of the partitions are done.
+func (e *exporter) savePosition(ctx context.Context) error {
+	e.savedAt = time.Now()
+	through := e.index.checkpoint() - 1
+	if through <= e.source.Position() {
+		return nil
+	}
+	return e.env.Retry.Do(ctx, "record the position", func() error { return e.source.Done(ctx, through) })
+}
+
+// checkpoint is the position of versions that had one for all partitions, in bucket seals.
 type checkpoint struct {
 	StreamCreated time.Time `json:"stream_created"` // of RECEIPTS
 	From          uint64    `json:"from"`
@@ -113,30 +123,8 @@ type checkpoint struct {
 
 const checkpointKey = "checkpoint"
 
-func (e *exporter) saveCheckpoint(ctx context.Context) error {
-	e.savedAt = time.Now()
-	from := e.index.checkpoint()
-	if from == e.saved {
-		return nil
-	}
-	value, err := json.Marshal(checkpoint{StreamCreated: e.created, From: from})
-	if err != nil {
-		return fmt.Errorf("encode the checkpoint: %w", err)
-	}
-	return e.env.Retry.Do(ctx, "save the checkpoint", func() error {
-		if err := e.confirm(ctx); err != nil {
-			return err
-		}
-		if _, err := e.seals.Put(ctx, checkpointKey, value); err != nil {
-			return err
-		}
-		e.saved = from
-		return nil
-	})
-}
-
-// loadCheckpoint returns the RECEIPTS sequence to begin at: 0 is the first. It returns 0 if there
-// is no checkpoint or it belongs to another stream.
+// loadCheckpoint returns the RECEIPTS sequence at which an earlier version would begin: 0 is the first.
+// It returns 0 if there is no checkpoint or it belongs to another stream.
 func loadCheckpoint(ctx context.Context, seals Bucket, created time.Time) (uint64, error) {
 	value, _, err := seals.GetNewest(ctx, checkpointKey)
 	if errors.Is(err, stream.ErrNotFound) {

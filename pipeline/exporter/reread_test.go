@@ -1,12 +1,14 @@
 package exporter
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/plumbline/plumbline/pipeline/ownership"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/store"
@@ -76,12 +78,34 @@ func TestOmittedReceiptsAreReread(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e, source, err := open(t.Context(), &cfg, pipelinetest.Env(t, "exporter"), broker)
+	e, owners, err := open(t.Context(), &cfg, pipelinetest.Env(t, "exporter"), broker, "here")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer source.Close()
-	cfg.RotateRows, e.index.keep = 2, 2
+	cfg.RotateRows, e.keptReceipts = 2, 2
+	inTerm(t, e, owners, func() { rereadOmitted(t, e) })
+}
+
+// inTerm does something while the exporter owns all partitions.
+func inTerm(t *testing.T, e *exporter, owners ownership.Config, do func()) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	member, err := ownership.Join(ctx, owners)
+	if err == nil {
+		err = member.Run(ctx, func(_ context.Context, term *ownership.Term) error {
+			e.begin(term)
+			do()
+			stop()
+			return nil
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func rereadOmitted(t *testing.T, e *exporter) {
 	for e.index.position < 6 {
 		if err := e.foldFor(t.Context(), 50*time.Millisecond); err != nil {
 			t.Fatal(err)

@@ -7,24 +7,27 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/plumbline/plumbline/aivs/redact"
-	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/cards"
-	"github.com/plumbline/plumbline/pipeline/durable"
-	"github.com/plumbline/plumbline/pipeline/opledger"
+	"github.com/plumbline/plumbline/pipeline/ownership"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/tables"
 )
 
-// Serve runs the stage until ctx ends and the started groups are sealed. Where another exporter
-// of the tenant runs, the error names it, and the directory is not touched.
+// Serve runs the stage until ctx ends and the started groups are sealed. Any number of exporters may serve
+// a tenant: they share the partitions, and one of them is the keeper. If others work in another bundle
+// directory, the error names one of them, and the directory is not touched.
 func Serve(ctx context.Context, cfg *Config, env *service.Env) (err error) {
-	held, err := service.Hold(ctx, &cfg.Common, env, cfg.Standby)
-	if err != nil {
-		return service.UnlessEnded(ctx, err)
+	held := env.Held
+	if held == nil {
+		held = new(service.Held)
+		if held.Broker, err = service.Connect(ctx, &cfg.Common, env); err != nil {
+			return service.UnlessEnded(ctx, err)
+		}
 	}
 	defer func() { err = errors.Join(err, held.Close(ctx)) }()
 	return service.Group(ctx, held.Broker.Closed, func(ctx context.Context) error { return serveOn(ctx, cfg, env, held) })
@@ -32,15 +35,9 @@ func Serve(ctx context.Context, cfg *Config, env *service.Env) (err error) {
 
 func serveOn(ctx context.Context, cfg *Config, env *service.Env, held *service.Held) (err error) {
 	broker := held.Broker
-	if err := Continues(ctx, env, broker, cfg.keyFile()); err != nil {
-		return err
-	}
-	if err := durable.MkdirAll(cfg.bundleDir(), 0o755); err != nil {
-		return fmt.Errorf("bundle directory: %w", err)
-	}
-	lock, err := durable.Acquire(filepath.Join(cfg.bundleDir(), ".lock"), "exporter") // two exporters could not distinguish their files
+	place, lock, err := enter(ctx, cfg, env, broker)
 	if err != nil {
-		return fmt.Errorf("bundle directory: %w", err)
+		return err
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
 	if err := held.Booted(ctx, env); err != nil {
@@ -51,89 +48,128 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, held *service.H
 		return err
 	}
 	defer func() { err = errors.Join(err, database.Close()) }()
-	e, source, err := open(ctx, cfg, env, broker)
+	e, owners, err := open(ctx, cfg, env, broker, place)
 	if err != nil {
 		return err
 	}
-	defer source.Close()
-	e.rows, e.confirm = database, held.Lease.Confirm
+	e.rows = database
 	if err := e.openSigner(ctx, cfg.keyFile()); err != nil {
 		return err
 	}
-	if err := e.openCopies(ctx, broker); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, e.copies.close()) }()
-	if err := e.openAnchors(ctx, broker); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, e.anchors.close()) }()
 	e.signer.serve(env)
 	directory := env.Component("bundle directory")
 	directory.Ask(room(cfg.bundleDir()))
 	directory.Up()
-	keeper := opledger.Keeper{Env: env, Dir: cfg.ledgerDir(), Name: cfg.Tenant, Rotation: ledger.DefaultRotation(), Broker: opledger.On(broker), Rows: database, Confirm: held.Lease.Confirm}
-	auditor := opledger.Auditor{Env: env, Broker: opledger.On(broker), Rows: database}
-	env.Started()
+	keeper := e.newKeeper(broker, database)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	known, ended := make(chan struct{}), make(chan struct{})
 	return service.Group(ctx,
-		held.Watch,
 		func(ctx context.Context) error {
-			return env.ShowBacklogs(ctx, e.backlog(), keeper.Backlog(), auditor.Backlog())
+			return env.ShowBacklogs(ctx, e.backlog(), e.keptBacklog(keeper.ledger.Backlog()), e.keptBacklog(keeper.auditor.Backlog()))
 		},
 		func(ctx context.Context) error {
 			return service.ShowSpace(ctx, env.Metrics, service.Directory{Name: "bundles", Path: cfg.bundleDir()})
 		},
-		e.run, e.anchors.run, e.copies.run, keeper.Run, auditor.Run)
+		func(ctx context.Context) error {
+			return keeper.run(ctx, e, held, sync.OnceFunc(func() { close(known) }), stop, ended)
+		},
+		func(ctx context.Context) error {
+			defer close(ended)
+			select {
+			case <-known: // without a keeper nothing can be sealed
+				env.Started()
+				return e.share(ctx, owners)
+			case <-ctx.Done():
+				return nil
+			}
+		})
 }
 
-// open opens the buckets, and the stream at the checkpoint.
-func open(ctx context.Context, cfg *Config, env *service.Env, broker *stream.Client) (*exporter, *stream.Consumer, error) {
+// share joins the exporters of the tenant, and seals the sessions of the partitions that this one owns,
+// until ctx ends.
+func (e *exporter) share(ctx context.Context, owners ownership.Config) error {
+	member, err := ownership.Join(ctx, owners)
+	if err != nil {
+		return service.UnlessEnded(ctx, err)
+	}
+	return member.Run(ctx, func(ctx context.Context, term *ownership.Term) error { return e.own(ctx, term) })
+}
+
+// open opens the buckets, and announces the process to the other exporters of the bundle directory place.
+func open(ctx context.Context, cfg *Config, env *service.Env, broker *stream.Client, place string) (*exporter, ownership.Config, error) {
+	var owners ownership.Config
 	times, faults := parseSchedules("seal_schedule", cfg.Schedule)
 	if len(faults) > 0 {
-		return nil, nil, fmt.Errorf("configuration: %s", faults[0])
+		return nil, owners, fmt.Errorf("configuration: %s", faults[0])
 	}
 	rules, err := redact.ParseRules(cfg.Redact)
 	if err != nil {
-		return nil, nil, fmt.Errorf("configuration: redact: %w", err)
+		return nil, owners, fmt.Errorf("configuration: redact: %w", err)
 	}
 	e := &exporter{
 		env: env, cfg: cfg, broker: broker, metrics: newMetrics(env.Metrics), clock: newClock(time.Now),
-		index: newIndex(max(leastKept, 4*cfg.RotateRows)), schedules: times, rules: rules,
+		keptReceipts: max(leastKept, 4*cfg.RotateRows), schedules: times, rules: rules, directory: place,
 	}
-	var registry *cards.Registry
-	var source *stream.Consumer
 	err = env.Open(ctx, broker, func() (err error) {
 		if e.seals, err = broker.Bucket(ctx, stream.Seals); err != nil {
 			return err
 		}
-		if registry, err = cards.Open(ctx, broker, cfg.Cards.CacheBytes); err != nil {
+		if e.cards, err = cards.Open(ctx, broker, cfg.Cards.CacheBytes); err != nil {
 			return err
 		}
-		state, err := broker.StreamState(ctx, stream.Receipts)
-		if err != nil {
-			return err
-		}
-		if e.saved, err = loadCheckpoint(ctx, e.seals, state.Created); err != nil {
-			return err
-		}
-		e.created = state.Created
-		source, err = broker.OpenConsumer(ctx, stream.ConsumerConfig{Stream: stream.Receipts, From: e.saved})
+		owners, err = ownersOn(ctx, e, broker)
 		return err
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, owners, err
 	}
-	registry.Expose(env.Metrics)
-	e.cards, e.source = registry, source
+	e.cards.Expose(env.Metrics)
 	e.receiptsFrom = func(ctx context.Context, from uint64) (Reader, error) {
 		return broker.OpenConsumer(ctx, stream.ConsumerConfig{
 			Stream: stream.Receipts, From: from, PrefetchMessages: rereadMessages, PrefetchBytes: rereadBytes})
 	}
-	if e.saved > 0 {
-		e.index.position = e.saved - 1
+	e.request = func(ctx context.Context, question []byte, within time.Duration) ([]byte, error) {
+		return broker.Request(ctx, env.Name, question, within)
 	}
-	e.folded.Store(e.index.position)
-	return e, source, nil
+	e.folded.Store(nothing)
+	return e, owners, nil
+}
+
+// ownersOn returns how the exporters of a tenant share the partitions.
+func ownersOn(ctx context.Context, e *exporter, broker *stream.Client) (ownership.Config, error) {
+	leases, err := broker.Bucket(ctx, stream.Leases)
+	if err != nil {
+		return ownership.Config{}, err
+	}
+	holder, err := service.Holder(e.env)
+	if err != nil {
+		return ownership.Config{}, err
+	}
+	holder.Stage, holder.Place = stream.ExporterOwners, e.directory
+	presence, err := broker.Announce(ctx, holder)
+	return ownership.Config{
+		Stage: stream.ExporterOwners, Stream: stream.Receipts, Silence: e.cfg.TakeoverAfter, Record: leases, Presence: presence, Broker: broker,
+		Earlier: func(ctx context.Context, _ int) (stream.Progress, error) { return e.earlier(ctx, broker) },
+		Open: func(ctx context.Context, from uint64) (ownership.Source, error) {
+			return broker.OpenConsumer(ctx, stream.ConsumerConfig{Stream: stream.Receipts, From: from})
+		},
+		Retry: e.env.Retry, Log: e.env.Log, Metrics: e.env.Metrics,
+	}, err
+}
+
+// earlier returns how far a version with one checkpoint was with every partition.
+func (e *exporter) earlier(ctx context.Context, broker ownership.Broker) (progress stream.Progress, err error) {
+	state, err := broker.StreamState(ctx, stream.Receipts)
+	if err != nil {
+		return progress, err
+	}
+	from, err := loadCheckpoint(ctx, e.seals, state.Created)
+	if from > 0 {
+		progress.AckFloor = from - 1
+	}
+	progress.Pending = state.Behind(progress.AckFloor)
+	return progress, err
 }
 
 // roomBytes is how much space must be free in the bundle directory.

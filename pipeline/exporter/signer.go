@@ -7,22 +7,23 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/plumbline/plumbline/aivs/keyring"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/tlog"
 )
 
-// signer holds the keys that sign bundles and the transparency log. The key files are checked
-// before each round, so a rotation needs no restart. With the zero signer the exporter keeps the
-// key it was given.
+// signer holds the key that signs bundles. The key file is checked before each round, so a rotation
+// needs no restart. With the zero signer the exporter keeps the key it was given.
 type signer struct {
 	session *keystore.Live
-	log     *keystore.Live // nil: no log is configured
 	list    shownList
 }
 
@@ -55,59 +56,86 @@ func (s *shownList) now() (*keyring.Ring, error) {
 
 // followKey opens a key, creates it at the first start, and shows when it expires. It returns after
 // the ledger has the key's event.
-func (e *exporter) followKey(ctx context.Context, slot keystore.Slot) (*keystore.Live, error) {
-	live, err := slot.Follow(ctx, service.PatientLedger{Env: e.env, Broker: e.broker})
+func followKey(ctx context.Context, env *service.Env, broker Broker, slot keystore.Slot) (*keystore.Live, error) {
+	live, err := slot.Follow(ctx, service.PatientLedger{Env: env, Broker: broker})
 	if err != nil {
 		return nil, fmt.Errorf("%s key: %w", slot.Purpose, err)
 	}
 	if opened := live.Opened(); opened.Made {
-		e.env.Log.Info("made a signing key", "purpose", slot.Purpose, "file", slot.Path, "key_id", opened.Entry.KeyID)
+		env.Log.Info("made a signing key", "purpose", slot.Purpose, "file", slot.Path, "key_id", opened.Entry.KeyID)
 	}
-	live.Expose(e.env.Metrics)
+	live.Expose(env.Metrics)
 	return live, nil
 }
 
 func (e *exporter) openSigner(ctx context.Context, path string) (err error) {
 	slot := keystore.Slot{Path: path, Purpose: keyring.Session}
 	e.signer.list.path = slot.List()
-	if e.signer.session, err = e.followKey(ctx, slot); err == nil {
+	if e.signer.session, err = followKey(ctx, e.env, e.broker, slot); err == nil {
 		opened := e.signer.session.Opened()
 		e.key, e.keyID = opened.Private, opened.Entry.KeyID
 	}
 	return err
 }
 
-// renewKeys adopts rotated keys. It waits while there is no key that may sign now, since
+// renewKey adopts a rotated key. It waits while there is no key that may sign now, since
 // verifiers would refuse its signatures.
-func (e *exporter) renewKeys(ctx context.Context) error {
+func (e *exporter) renewKey(ctx context.Context) error {
 	if e.signer.session == nil {
 		return nil
 	}
-	return e.env.Retry.Do(ctx, "use the signing keys", func() error {
-		opened, err := e.renewed(ctx, e.signer.session)
+	return e.env.Retry.Do(ctx, "use the signing key", func() error {
+		opened, err := renewed(ctx, e.env, e.clock, e.signer.session)
 		if err != nil {
 			return err
 		}
 		e.key, e.keyID = opened.Private, opened.Entry.KeyID
-		if e.signer.log == nil {
-			return nil
-		}
-		if _, err := e.renewed(ctx, e.signer.log); err != nil {
-			return err
-		}
-		return e.anchors.log.Use(e.signer.logKey(e.cfg.logOrigin()))
+		return nil
 	})
 }
 
+// renewLogKey adopts a rotated key of the log, and fails while there is none that may sign now.
+func (k *keeper) renewLogKey(ctx context.Context) error {
+	if k.anchors.log == nil {
+		return nil
+	}
+	k.key.Lock()
+	defer k.key.Unlock()
+	if _, err := renewed(ctx, k.env, k.clock, k.logKey); err != nil {
+		return err
+	}
+	return k.anchors.log.Use(k.logSigner())
+}
+
+// followLogKey adopts a rotated key of the log soon: everyone must see a head that is signed by the key
+// in use.
+func (k *keeper) followLogKey(ctx context.Context) error {
+	if k.anchors.log == nil {
+		return nil
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := k.env.Retry.Do(ctx, "use the key of the transparency log", func() error { return k.renewLogKey(ctx) }); err != nil {
+			return service.UnlessEnded(ctx, err)
+		}
+	}
+}
+
 // renewed returns the key in use now if it may sign.
-func (e *exporter) renewed(ctx context.Context, live *keystore.Live) (*keystore.Opened, error) {
+func renewed(ctx context.Context, env *service.Env, clock *clock, live *keystore.Live) (*keystore.Opened, error) {
 	changed, err := live.Renew(ctx)
 	if err != nil {
 		return nil, err
 	}
-	opened, err := live.Current(e.clock.now())
+	opened, err := live.Current(clock.now())
 	if err == nil && changed {
-		e.env.Log.Info("signing with another key", "purpose", opened.Entry.Purpose, "key_id", opened.Entry.KeyID)
+		env.Log.Info("signing with another key", "purpose", opened.Entry.Purpose, "key_id", opened.Entry.KeyID)
 	}
 	return opened, err
 }
@@ -136,23 +164,38 @@ func (s *signer) serve(env *service.Env) {
 	show("GET /v1/keys", "application/x-ndjson", func(r *keyring.Ring) ([]byte, error) { return r.Text(), nil })
 }
 
-// logKey returns the current key of the transparency log, with the earlier ones.
-func (s *signer) logKey(origin string) tlog.LogKey {
-	key := tlog.LogKey{Origin: origin, Private: s.log.Opened().Private}
-	for _, k := range s.log.Keys()[1:] {
-		key.Earlier = append(key.Earlier, k.Public())
+// logSigner returns the current key of the transparency log, with the earlier ones.
+func (k *keeper) logSigner() tlog.LogKey {
+	key := tlog.LogKey{Origin: k.cfg.logOrigin(), Private: k.logKey.Opened().Private}
+	for _, earlier := range k.logKey.Keys()[1:] {
+		key.Earlier = append(key.Earlier, earlier.Public())
 	}
 	return key
 }
 
 // noteSigner writes the id of the signing key to bucket seals before the key signs its first
-// bundle.
+// bundle. If another exporter signs with a key that this one does not know, this one waits: the key was
+// rotated, and this process does not see its file yet.
 func (e *exporter) noteSigner(ctx context.Context) error {
-	if e.noted == e.keyID {
+	alone := e.source.Owned() == everyPartition
+	if alone && e.noted == e.keyID {
 		return nil
 	}
 	return e.env.Retry.Do(ctx, "record the signing key", func() error {
-		if err := e.confirm(ctx); err != nil {
+		noted, _, err := e.seals.GetNewest(ctx, seal.SignerKey)
+		switch {
+		case err != nil && !errors.Is(err, stream.ErrNotFound):
+			return err
+		case err == nil && string(noted) == e.keyID:
+			e.noted = e.keyID
+			return nil
+		case err == nil && !alone && !e.knows(string(noted)):
+			if err := e.renewKey(ctx); err != nil || e.keyID == string(noted) {
+				return err
+			}
+			return fmt.Errorf("another exporter signs with key %s, which the list of keys in %s does not have yet", noted, e.signer.list.path)
+		}
+		if err := e.source.Confirm(ctx); err != nil {
 			return err
 		}
 		if _, err := e.seals.Put(ctx, seal.SignerKey, []byte(e.keyID)); err != nil {
@@ -161,6 +204,23 @@ func (e *exporter) noteSigner(ctx context.Context) error {
 		e.noted = e.keyID
 		return nil
 	})
+}
+
+// everyPartition is what a process owns that works alone.
+var everyPartition = func() (all [subject.Partitions]bool) {
+	for p := range all {
+		all[p] = true
+	}
+	return all
+}()
+
+// knows reports whether a key that signs bundles is on the list of keys. The key in use is the newest
+// one on the list.
+func (e *exporter) knows(keyID string) bool {
+	if e.signer.session == nil {
+		return false
+	}
+	return slices.ContainsFunc(e.signer.session.Keys(), func(k keyring.Key) bool { return k.KeyID == keyID })
 }
 
 // Continues returns an error if the tenant's bundles were signed before and there is no key file.

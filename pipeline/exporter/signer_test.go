@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,9 +19,14 @@ import (
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/anchor"
 	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/pipeline/durable"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/service"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
 // accepted verifies a bundle with one pinned key and the key list.
@@ -63,6 +69,75 @@ func TestPlanOfARotatedKey(t *testing.T) {
 	}
 	if len(bundles) != 1 {
 		t.Errorf("%d bundles", len(bundles))
+	}
+}
+
+// halfOwner is a term whose process owns some partitions, and another one the others.
+type halfOwner struct{ Source }
+
+func (halfOwner) Owned() (some [subject.Partitions]bool) {
+	some[0] = true
+	return some
+}
+
+func (halfOwner) Confirm(context.Context) error { return nil }
+
+// An exporter that does not see the rotated key yet signs nothing after another one has begun to sign with
+// it. It does not wait for a key that it has replaced itself.
+func TestSignerWaitsForTheKeyOfOthers(t *testing.T) {
+	rig, cfg := pipelinetest.New(t), Default()
+	cfg.Common, cfg.DataDir = rig.Common(), t.TempDir()
+	e, _, err := open(t.Context(), &cfg, pipelinetest.Env(t, "exporter"), rig.Client, "here")
+	if err == nil {
+		err = e.openSigner(t.Context(), cfg.keyFile())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.source = halfOwner{}
+	signer := func() string {
+		t.Helper()
+		noted, _, err := brokertest.Bucket(t, rig.Client, stream.Seals).GetNewest(t.Context(), seal.SignerKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(noted)
+	}
+	first := e.keyID
+	if err := e.noteSigner(t.Context()); err != nil || signer() != first {
+		t.Fatalf("the first key: %v, noted %s", err, signer())
+	}
+	elsewhere := t.TempDir()
+	if err := errors.Join(os.CopyFS(elsewhere, os.DirFS(filepath.Dir(cfg.keyFile()))), os.Chmod(filepath.Join(elsewhere, "session.key"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	next, err := keystore.In(elsewhere, keyring.Session).Rotate(t.Context(), keystore.Period{From: time.Now()}, time.Now())
+	if err == nil {
+		_, err = e.seals.Put(t.Context(), seal.SignerKey, []byte(next.Entry.KeyID)) // by another exporter
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	noted := make(chan error, 1)
+	go func() { noted <- e.noteSigner(t.Context()) }()
+	pipelinetest.Await(t, "the exporter to wait", func() bool { return pipelinetest.Retries(t, e.env, "record the signing key") > 0 })
+	for _, name := range []string{keystore.ListName, "session.key"} {
+		content, err := os.ReadFile(filepath.Join(elsewhere, name))
+		if err == nil {
+			err = durable.WriteFile(filepath.Join(filepath.Dir(cfg.keyFile()), name), content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-noted; err != nil || e.keyID != next.Entry.KeyID || signer() != next.Entry.KeyID {
+		t.Errorf("%v, signing with %s, want %s", err, e.keyID, next.Entry.KeyID)
+	}
+	if _, err := e.seals.Put(t.Context(), seal.SignerKey, []byte(first)); err != nil { // by one that has not adopted it
+		t.Fatal(err)
+	}
+	if err := e.noteSigner(t.Context()); err != nil || signer() != next.Entry.KeyID {
+		t.Errorf("%v, noted %s, want the newer key %s", err, signer(), next.Entry.KeyID)
 	}
 }
 

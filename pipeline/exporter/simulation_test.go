@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -34,7 +36,14 @@ func TestSimulation(t *testing.T) {
 	sim.Run(t, 25, func(t *testing.T, w *sim.World) {
 		s := newSimulation(t, w)
 		w.Go(s.publish)
-		w.Live(s.done, s.process)
+		var processes sync.WaitGroup
+		for i := range 1 + w.Dice("processes").IntN(2) {
+			processes.Go(func() {
+				time.Sleep(time.Duration(i) * time.Second)
+				w.Live(s.done, func(ctx context.Context, p *sim.Process) error { return s.process(ctx, p, i == 0) })
+			})
+		}
+		processes.Wait()
 		w.Check(s.check)
 	})
 }
@@ -50,6 +59,7 @@ type simulation struct {
 	traces, receipts, alerts, ledger *sim.Stream
 	verifier                         *sim.Consumer
 	cards, revocations, seals        *sim.Bucket
+	members                          *sim.Members
 
 	tables    exported
 	sessions  map[store.SessionKey][]*simulatedTrace
@@ -87,6 +97,8 @@ func newSimulation(t *testing.T, w *sim.World) *simulation {
 		sessions: map[store.SessionKey][]*simulatedTrace{},
 	}
 	s.verifier, s.seals.Written = s.traces.Consumer(stream.VerifierConsumer), s.written
+	s.members = w.Members(stream.ExporterOwners, s.receipts)
+	s.members.Finished = s.folded
 	s.cfg.DataDir, s.cfg.Idle = t.TempDir(), time.Duration(10+dice.IntN(20))*time.Second
 	s.cfg.RotateRows = 2 + dice.IntN(6)
 	if err := os.MkdirAll(s.cfg.bundleDir(), 0o750); err != nil {
@@ -126,7 +138,7 @@ func (s *simulation) publish() {
 			s.w.Within(func() { s.enter(trace, sequence) })
 		}
 		receipts := []schema.Receipt{receiptOf(trace, sequence)}
-		if dice.IntN(8) == 0 && n > 0 {
+		if dice.IntN(8) == 0 && n > 0 && all[n-1].row.AgentID == r.AgentID {
 			receipts = append(receipts, receiptOf(all[n-1], sequence-1))
 		}
 		takes := time.Duration(dice.Int64N(int64(3 * time.Second)))
@@ -177,7 +189,7 @@ func receiptOf(trace *simulatedTrace, sequence uint64) schema.Receipt {
 func (s *simulation) verify(takes time.Duration, trace *simulatedTrace, sequence uint64, receipts []schema.Receipt) {
 	time.Sleep(takes)
 	s.w.Within(func() { trace.inserted = true })
-	s.receipts.Publish(sim.Receipts(0, receipts))
+	s.receipts.Publish(sim.Receipts(subject.Partition(trace.row.AgentID), receipts))
 	s.w.Within(func() { s.verifier.Settle(sequence) })
 }
 
@@ -187,29 +199,41 @@ var (
 	signingID = aivs.KeyID(signing.Public().(ed25519.PublicKey))
 )
 
-// process runs the stage as Serve composes it.
-func (s *simulation) process(ctx context.Context, p *sim.Process) error {
-	seals := p.Keys(s.seals)
-	from, err := loadCheckpoint(ctx, seals, s.receipts.Created)
-	if err != nil {
-		return err
-	}
-	source, err := p.Read(ctx, s.receipts, from)
-	if err != nil {
-		return err
-	}
+// process runs the stage as Serve composes it. One of the processes keeps the ledger.
+func (s *simulation) process(ctx context.Context, p *sim.Process, keeps bool) error {
 	e := &exporter{
-		env: p.Env, cfg: &s.cfg, source: source, broker: p.Broker(s.verifier), rows: &simulatedRows{s, p}, seals: seals,
+		env: p.Env, cfg: &s.cfg, broker: p.Broker(s.verifier), rows: &simulatedRows{s, p}, seals: p.Keys(s.seals),
 		cards: cards.New(p.Keys(s.cards), p.Keys(s.revocations), s.cfg.Cards.CacheBytes), metrics: newMetrics(p.Env.Metrics), clock: newClock(time.Now),
-		created: s.receipts.Created, index: newIndex(4 * s.cfg.RotateRows), saved: from, rules: s.rules,
-		confirm: func(context.Context) error { return nil },
-		key:     signing, keyID: signingID,
+		keptReceipts: 4 * s.cfg.RotateRows, rules: s.rules,
+		key: signing, keyID: signingID,
 		receiptsFrom: func(ctx context.Context, from uint64) (Reader, error) { return p.Read(ctx, s.receipts, from) },
 	}
-	if from > 0 {
-		e.index.position = from - 1
+	e.keeper.Store(&keeper{cfg: &s.cfg, confirm: func(context.Context) error { return nil }})
+	owners := s.members.Owners(ctx, p, s.cfg.TakeoverAfter)
+	owners.Earlier = func(ctx context.Context, _ int) (stream.Progress, error) { return e.earlier(ctx, owners.Broker) }
+	share := func(ctx context.Context) error { return e.share(ctx, owners) }
+	if !keeps {
+		return share(ctx)
 	}
-	return service.Group(ctx, e.run, s.keeper(p).Run)
+	return service.Group(ctx, share, s.keeper(p).Run)
+}
+
+// folded requires that every receipt of a message that is recorded as done is in a bundle.
+func (s *simulation) folded(sequence uint64) {
+	receipts, _, err := wire.DecodeReceipts(s.receipts.At(sequence).Data, nil)
+	if err != nil {
+		s.w.Wrong("%v", err)
+	}
+	for _, r := range receipts {
+		revisions := s.seals.Revisions(seal.Key(r.AgentID, r.SessionID))
+		if len(revisions) == 0 {
+			s.w.Wrong("message %d of RECEIPTS is done, and session %s has no plan", sequence, r.SessionID)
+			continue
+		}
+		if last, err := seal.Decode(revisions[len(revisions)-1]); err != nil || last.Covered(s.traces.Created) < r.Sequence {
+			s.w.Wrong("message %d of RECEIPTS is done, and session %s is sealed up to %d: %v", sequence, r.SessionID, last.Covered(s.traces.Created), err)
+		}
+	}
 }
 
 // written requires that all results of a bundle are durable when it is marked as sealed.

@@ -192,10 +192,16 @@ func StreamConfig(c *config.Common, service string, log *slog.Logger) stream.Con
 	}
 }
 
-// Held is the broker and the lease of a stage that a tenant runs only once.
+// Connect is Broker without the start in the operator's ledger: a process that is refused after this
+// has stored nothing.
+func Connect(ctx context.Context, cfg *config.Common, env *Env) (*stream.Client, error) {
+	return connected(ctx, cfg, env, func(*stream.Client) error { return nil })
+}
+
+// Held is the broker, and the lease of what one process of a tenant does.
 type Held struct {
 	Broker *stream.Client
-	Lease  *stream.Lease
+	Lease  *stream.Lease // nil: another process has it, or it was not asked for
 }
 
 // Holder names this process to the others of its stage.
@@ -207,25 +213,17 @@ func Holder(env *Env) (stream.Holder, error) {
 	return stream.Holder{Stage: env.Name, Host: host, PID: os.Getpid(), Version: env.Version, Since: time.Now()}, nil
 }
 
-// Hold does the same as Broker for such a stage, and takes its lease. If another process has the
-// lease, a stage that stands by waits until it is free; otherwise the error names that process. A
-// stage without the lease has stored nothing: its start is appended to the operator's ledger only by
-// Booted. The caller closes the result.
-func Hold(ctx context.Context, cfg *config.Common, env *Env, standby bool) (*Held, error) {
-	if env.Held != nil {
-		return env.Held, nil
-	}
+// Hold connects to the broker and takes the lease of a stage. If another process has the lease, the
+// error names that process. A process without the lease has stored nothing: its start is appended to the
+// operator's ledger only by Booted. The caller closes the result.
+func Hold(ctx context.Context, cfg *config.Common, env *Env) (*Held, error) {
 	holder, err := Holder(env)
 	if err != nil {
 		return nil, err
 	}
 	held := new(Held)
 	held.Broker, err = connected(ctx, cfg, env, func(client *stream.Client) (err error) {
-		if standby {
-			held.Lease, err = standBy(ctx, client, holder, env)
-		} else {
-			held.Lease, err = client.Acquire(ctx, holder)
-		}
+		held.Lease, err = client.Acquire(ctx, holder)
 		return err
 	})
 	if err != nil {
@@ -234,27 +232,35 @@ func Hold(ctx context.Context, cfg *config.Common, env *Env, standby bool) (*Hel
 	return held, nil
 }
 
-// standbyAsks is how often a stage that stands by asks whether the lease is free.
-const standbyAsks = time.Second
+// leaseAsks is how often a process asks whether the lease is free.
+const leaseAsks = time.Second
 
-// standBy takes the lease when the process that has it has ended or lost its connection.
-func standBy(ctx context.Context, client *stream.Client, holder stream.Holder, env *Env) (*stream.Lease, error) {
-	health, waits := env.Component("lease"), false
-	for {
-		lease, err := client.Acquire(ctx, holder)
+// Await takes the lease when no other process has it, unless this one has it. It calls taken each time
+// that it finds another process with the lease. When ctx ends it returns ctx's error.
+func (h *Held) Await(ctx context.Context, env *Env, taken func()) error {
+	if h.Lease != nil {
+		return nil
+	}
+	holder, err := Holder(env)
+	if err != nil {
+		return err
+	}
+	for waits := false; ; waits = true {
+		err := env.Retry.Do(ctx, "take the lease", func() (err error) {
+			h.Lease, err = h.Broker.Acquire(ctx, holder)
+			return unlessUnavailable(err)
+		})
 		if !errors.Is(err, stream.ErrLeaseHeld) && !errors.Is(err, stream.ErrLeaseSilent) {
-			health.Up()
-			return lease, err
+			return err
 		}
 		if !waits {
-			env.Log.Info("this process stands by: another one has the lease", "reason", err)
+			env.Log.Info("another process has the lease; this one takes it when that one has ended", "reason", err)
 		}
-		waits = true
-		health.Down("another process has the lease; this one stands by")
+		taken()
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(standbyAsks):
+			return ctx.Err()
+		case <-time.After(leaseAsks):
 		}
 	}
 }
@@ -268,9 +274,11 @@ func (h *Held) Booted(ctx context.Context, env *Env) error {
 	return PatientLedger{Env: env, Broker: h.Broker}.AppendLedger(ctx, boot)
 }
 
-// Close gives the lease back and closes the connection.
+// Close gives the lease back, if this process has it, and closes the connection.
 func (h *Held) Close(ctx context.Context) error {
-	h.Lease.Release(context.WithoutCancel(ctx))
+	if h.Lease != nil {
+		h.Lease.Release(context.WithoutCancel(ctx))
+	}
 	return h.Broker.Close()
 }
 

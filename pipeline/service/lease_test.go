@@ -3,8 +3,7 @@ package service_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
+	"sync"
 	"testing"
 
 	"github.com/plumbline/plumbline/broker/brokertest"
@@ -23,7 +22,7 @@ func brokerOf(broker *brokertest.Server) *config.Common {
 
 func hold(t *testing.T, common *config.Common, stage string) *service.Held {
 	t.Helper()
-	held, err := service.Hold(t.Context(), common, pipelinetest.Env(t, stage), false)
+	held, err := service.Hold(t.Context(), common, pipelinetest.Env(t, stage))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +38,7 @@ func hold(t *testing.T, common *config.Common, stage string) *service.Held {
 func TestRefusedStageDoesNotBoot(t *testing.T) {
 	common := brokerOf(brokertest.New(t))
 	held := hold(t, common, "drift")
-	if _, err := service.Hold(t.Context(), common, pipelinetest.Env(t, "drift"), false); !errors.Is(err, stream.ErrLeaseHeld) {
+	if _, err := service.Hold(t.Context(), common, pipelinetest.Env(t, "drift")); !errors.Is(err, stream.ErrLeaseHeld) {
 		t.Errorf("a second stage: %v", err)
 	}
 	for want := range uint64(2) {
@@ -64,52 +63,41 @@ func TestIdleHolderLearnsThatItLostTheLease(t *testing.T) {
 	}
 }
 
-// A stage that stands by takes the lease when its holder ends, or is killed. It ends when it is asked
-// to, without the lease.
-func TestStandby(t *testing.T) {
+// A process that waits for the lease takes it when its holder is killed. It ends when it is asked to,
+// without the lease.
+func TestLeaseIsAwaited(t *testing.T) {
 	broker := brokertest.New(t)
 	common := brokerOf(broker)
 	wire := brokertest.NewWire(t, broker.URL())
 	behind := *common
 	behind.NATS.URL = wire.URL()
-	first := hold(t, &behind, "drift")
+	first := hold(t, &behind, "exporter")
+	env := pipelinetest.Env(t, "exporter")
+	client, err := service.Connect(t.Context(), common, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting := &service.Held{Broker: client}
+	defer func() {
+		if err := waiting.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
 	ctx, cancel := context.WithCancel(t.Context())
-	env := pipelinetest.Env(t, "drift")
-	refused := make(chan error, 1)
-	go func() {
-		_, err := service.Hold(ctx, common, env, true)
-		refused <- err
-	}()
-	pipelinetest.Await(t, "a stage that stands by", func() bool { return standsBy(env) })
-	cancel()
-	if err := <-refused; !errors.Is(err, context.Canceled) {
-		t.Errorf("a stage that was asked to end while it stood by: %v", err)
+	if err := waiting.Await(ctx, env, cancel); !errors.Is(err, context.Canceled) || waiting.Lease != nil {
+		t.Errorf("asked to end while it waited: %v, lease %v", err, waiting.Lease)
 	}
-	env = pipelinetest.Env(t, "drift")
-	taken := make(chan *service.Held, 1)
-	go func() {
-		held, err := service.Hold(t.Context(), common, env, true)
-		if err != nil {
-			t.Error(err)
+	once := sync.OnceFunc(func() {
+		if err := first.Lease.Confirm(t.Context()); err != nil {
+			t.Errorf("the lease while another process waits for it: %v", err)
 		}
-		taken <- held
-	}()
-	pipelinetest.Await(t, "a stage that stands by", func() bool { return standsBy(env) })
-	if err := first.Lease.Confirm(t.Context()); err != nil {
-		t.Errorf("the lease while another stage stands by: %v", err)
+		wire.Cut() // as if it were killed
+	})
+	if err := waiting.Await(t.Context(), env, once); err != nil || waiting.Lease == nil {
+		t.Fatalf("waited for the lease: %v", err)
 	}
-	wire.Cut() // as if it were killed
-	if held := <-taken; held != nil {
-		if standsBy(env) {
-			t.Error("the stage has the lease and is not ready because it stands by")
-		}
-		if err := held.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+	if err := errors.Join(waiting.Lease.Confirm(t.Context()), waiting.Await(t.Context(), env, nil)); err != nil {
+		t.Error(err)
 	}
 	wire.Mend()
-}
-
-func standsBy(env *service.Env) bool {
-	return strings.Contains(fmt.Sprint(env.Health.Reported()), "stands by")
 }

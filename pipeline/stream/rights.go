@@ -174,6 +174,7 @@ func (g *grants) exporter(objectStore string) {
 	g.getsNewest(Seals)
 	g.may("$KV."+Seals+".>", bundleSubject, subject.Alerts(subject.AlertFinding))
 	g.holds("exporter")
+	g.holds(ExporterOwners)
 	g.appends(ledger.Boot, ledger.Claim, ledger.Meta)
 	if objectStore != "" {
 		stream := "OBJ_" + objectStore // creates it and adds to it

@@ -35,10 +35,10 @@ type Config struct {
 
 // instances returns how many processes of a stage run.
 func (c *Config) instances(name string) int {
-	if name == machine.Verifier || name == machine.Drift {
-		return c.Instances
+	if name == machine.Ingest {
+		return 1
 	}
-	return 1
+	return c.Instances
 }
 
 func (c *Config) runs(stage string) bool { return slices.Contains(c.Stages, stage) }
