@@ -338,7 +338,7 @@ func codeEscalationRate(c *codec, e *expectations) {
 	b := e.rates[escalationRate][0]
 	if codeBounds(c, &b); b.known() {
 		codeShare(c, &e.shares[escalationRate])
-		if whole(c, &e.alike); e.alike < figureOf(leastKappa) || e.alike > figureOf(kappa) {
+		if whole(c, &e.alike); e.alike < figureOf(leastOfRate) || e.alike > figureOf(kappa) {
 			c.fail("a concentration of %g", e.alike.value())
 		}
 		e.rates[escalationRate] = [kinds]bounds{b, b}

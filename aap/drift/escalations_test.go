@@ -48,7 +48,7 @@ func TestHandOversRise(t *testing.T) {
 				t.Fatalf("%d alerts", opened(all))
 			}
 			first, last := all[0], all[len(all)-1]
-			if !slices.Contains(all[len(all)-2].Measures, measure) || first.OpenedAt.After(samples[230].EventTime) {
+			if !slices.Contains(all[len(all)-2].Measures, measure) || first.OpenedAt.After(samples[260].EventTime) {
 				t.Errorf("opened at %s by %q", first.OpenedAt, first.Measures)
 			}
 			for _, a := range all {
@@ -128,4 +128,53 @@ func TestHandOversFall(t *testing.T) {
 	if len(all) == 0 || all[len(all)-1].Analysis.DriftDirection != schema.AutonomyExpansion {
 		t.Fatalf("the same actions without an escalation: %+v", all)
 	}
+}
+
+// An agent that hands over one session in twenty entirely has no alert, although its baseline may have none of these
+// sessions: one long session says little about the agent. Before, one in three of these agents had an alert.
+func TestOneLongSessionIsNoRate(t *testing.T) {
+	for seed := range uint64(8) {
+		random := rand.New(rand.NewPCG(seed, 8))
+		session, length, all := 0, 0, false
+		samples := handing(2400, constantly(0), func(_ int, t *schema.Trace) {
+			if length == 0 {
+				session, length, all = session+1, 20+random.IntN(60), session > 4 && random.Float64() < .05
+			}
+			length--
+			t.Context.SessionID, t.Context.SessionEnd = fmt.Sprint(session), length == 0
+			if all {
+				t.Action = schema.Action{Type: schema.ActionEscalate, Name: "refund", Category: schema.CategoryEscalation}
+				t.Escalation.Required = true
+			}
+		})
+		_, alerts := events(samples)
+		for _, a := range alerts {
+			if slices.Contains(a.Measures, "escalation_rate_up") {
+				t.Fatalf("fleet %d: %s", seed, a.Summary)
+			}
+		}
+	}
+}
+
+// A sentence about the actions that are usually escalated does not speak of all decisions: those may be escalated more.
+func TestFallOfUsualEscalationsIsSaidOfThem(t *testing.T) {
+	_, all := events(changing(400, 200, nil, func(i int, t *schema.Trace) {
+		switch {
+		case t.Action.Name == "refund":
+			t.Action.Type, t.Escalation.Required = schema.ActionExecute, false
+		case i%3 > 0:
+			t.Action = schema.Action{Type: schema.ActionEscalate, Name: "cancel", Category: schema.CategoryEscalation}
+			t.Escalation.Required = true
+		}
+	}))
+	for _, a := range all {
+		if i := slices.Index(a.Measures, "escalations_down"); i >= 0 {
+			says := a.Analysis.SpecificIndicators[i]
+			if !strings.HasPrefix(says.Description, "Escalations fell: 0 of the last ") || !strings.Contains(says.Description, " decisions in which they are usual, where the baseline leads to expect ") || says.Baseline < .5 {
+				t.Errorf("revision %d says %+v", a.Revision, says)
+			}
+			return
+		}
+	}
+	t.Errorf("no alert: %+v", all)
 }

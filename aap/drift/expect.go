@@ -13,7 +13,12 @@ const (
 	kappaOfTexts = 2.0
 	kappaOutside = 3.0 // of unescalated actions outside bounded_actions
 	kappaApplied = 20. // of declared values: what an action applies hardly depends on the session
-	leastKappa   = .25 // of an agent whose sessions show the event always or never
+
+	// That of escalations of all decisions is the agent's own, within bounds: see concentration. Where no decision of the
+	// baseline is escalated, or each is, it does not say how alike those of a session are.
+	leastOfRate   = .25
+	mostOfRate    = 2.0 // with more, one long session is an alarm: an agent may hand over one session in twenty entirely
+	unknownOfRate = 1.0
 
 	caution         = 0.7 // z of the interval: a compromise between false alarms and changes that are missed
 	cautionOfRate   = 2.0 // of escalations of all decisions: which tasks come next is not known
@@ -133,9 +138,9 @@ func (c *counts) decisions(stratum int) (sum float64) {
 	return sum
 }
 
-// concentration returns the concentration of the sessions' own rates that the baseline itself shows, from leastKappa
-// to kappa: 1/(1 + concentration) is the intraclass correlation (by analysis of variance), which is 1 where a session shows
-// the event always or never. Decisions in which nothing differs do not say it.
+// concentration returns the concentration of the sessions' own rates that the baseline itself shows, from leastOfRate
+// to mostOfRate: 1/(1 + concentration) is the intraclass correlation (by analysis of variance), which is 1 where a session shows
+// the event always or never.
 func (c *counts) concentration() float64 {
 	all, sessions, squares := c.raw(), 0., 0.
 	for _, at := range c.cells {
@@ -145,7 +150,7 @@ func (c *counts) concentration() float64 {
 		}
 	}
 	if sessions < 2 || all.decisions == sessions || all.events == 0 || all.events == all.decisions {
-		return kappa
+		return unknownOfRate
 	}
 	mean, between, within := all.events/all.decisions, 0., 0.
 	for _, at := range c.cells {
@@ -160,9 +165,9 @@ func (c *counts) concentration() float64 {
 	size := (all.decisions - squares/all.decisions) / (sessions - 1) // of a session
 	correlation := (between - within) / (between + float64((size-1)*within))
 	if correlation <= 0 {
-		return kappa
+		return mostOfRate
 	}
-	return min(kappa, max(leastKappa, 1/correlation-1))
+	return min(mostOfRate, max(leastOfRate, 1/correlation-1))
 }
 
 // raw returns the events and decisions of all strata, as they were counted.

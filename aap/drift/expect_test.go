@@ -71,11 +71,12 @@ func TestConcentrationOfSessions(t *testing.T) {
 		events []int
 		want   float64
 	}{
-		"some differ":       {[]int{9, 1, 5, 5}, 2.151899},
-		"all or none":       {[]int{10, 0, 10, 0}, leastKappa},
-		"all alike":         {[]int{5, 5, 5, 5}, kappa},
-		"nothing differs":   {[]int{0, 0, 0, 0}, kappa},
-		"a session of many": {[]int{3}, kappa},
+		"some differ":       {[]int{9, 1, 5, 5}, mostOfRate}, // 2.151899 is more
+		"more differ":       {[]int{9, 1, 9, 1}, 0.491803},   // mean squares 2.13333 and 0.1, correlation 0.67033,
+		"all or none":       {[]int{10, 0, 10, 0}, leastOfRate},
+		"all alike":         {[]int{5, 5, 5, 5}, mostOfRate},
+		"nothing differs":   {[]int{0, 0, 0, 0}, unknownOfRate},
+		"a session of many": {[]int{3}, unknownOfRate},
 	} {
 		counted := newCounts(1, len(c.events), kappa, pull, nil)
 		for session, events := range c.events {

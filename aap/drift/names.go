@@ -100,7 +100,7 @@ type change struct {
 	base     share
 	height   stretch
 	last     string // "the last " while the change is at its height
-	contrary bool   // the shares do not show the change: it is one of the actions in which the event is usual
+	contrary bool   // the shares do not show the change, or are not of the same decisions: the event is usual in some actions
 }
 
 func (s *State) change(j *joined) change {
@@ -113,7 +113,7 @@ func (s *State) change(j *joined) change {
 		c.last = "the last "
 	}
 	now := j.height.share()
-	c.contrary = rises != (now.value() > c.base.value()) || percent(now) == percent(c.base)
+	c.contrary = rises != (now.value() > c.base.value()) || percent(now) == percent(c.base) || j.test == escalationsFall
 	return c
 }
 
@@ -193,8 +193,12 @@ func (s *State) indicators(c *condition) []schema.Indicator {
 			continue
 		}
 		ch := s.change(j)
+		base := ch.base.value()
+		if j.test == escalationsFall { // of the same decisions as the current rate
+			base = float64(ch.height.expected) / float64(max(1, ch.height.of))
+		}
 		list = append(list, schema.Indicator{
-			Indicator: ch.indicator, Baseline: round2(ch.base.value()),
+			Indicator: ch.indicator, Baseline: round2(base),
 			Current: round2(ch.height.share().value()), Description: ch.sentence(),
 		})
 	}

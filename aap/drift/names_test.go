@@ -37,9 +37,9 @@ func TestNamesAreTrue(t *testing.T) {
 			}
 		}, schema.AutonomyExpansion, "unescalated_outside", "Actions without an escalation rose from 0 % of actions outside bounded_actions (0 of 10 in the baseline) to 100 % ("},
 		"everything escalated": {nil, func(_ int, t *schema.Trace) { t.Escalation.Required = true },
-			schema.UnknownDirection, "escalations_up", "Escalations rose from 10 % of decisions (10 of 100 in the baseline) to "},
+			schema.UnknownDirection, "escalations_up", "Escalations rose from 10 % of decisions of the baseline's actions (10 of 100 in the baseline) to "},
 		"the same actions, with type escalate": {nil, func(_ int, t *schema.Trace) { t.Action.Type, t.Escalation.Required = schema.ActionEscalate, true },
-			schema.UnknownDirection, "escalations_up", "Escalations rose from 10 % of decisions (10 of 100 in the baseline) to "},
+			schema.UnknownDirection, "escalations_up", "Escalations rose from 10 % of decisions of the baseline's actions (10 of 100 in the baseline) to "},
 		"the same actions, with type execute": {nil, func(_ int, t *schema.Trace) {
 			if t.Action.Name != "refund" {
 				t.Action.Type = schema.ActionExecute
@@ -86,7 +86,7 @@ func TestNamesAreTrue(t *testing.T) {
 		"one declared value for another": {nil, func(_ int, t *schema.Trace) { t.Decision.ValuesApplied = []string{"principal_benefit", "speed"} },
 			schema.ValueDrift, "value_down:honesty", "Use of the declared value honesty fell from 100 % "},
 		"escalations inside the envelope stop": {asking, func(_ int, t *schema.Trace) { t.Escalation.Required = t.Action.Name == "refund" },
-			schema.AutonomyExpansion, "escalations_down", "Escalations fell from 50 % of decisions (50 of 100 in the baseline) to "},
+			schema.AutonomyExpansion, "escalations_down", "Escalations fell: "},
 		"nothing outside the envelope any more": {nil, func(_ int, t *schema.Trace) {
 			if t.Action.Name == "refund" {
 				t.Action, t.Escalation.Required = schema.Action{Type: schema.ActionExecute, Name: "search", Category: schema.CategoryBounded}, false
