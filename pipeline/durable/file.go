@@ -45,6 +45,15 @@ func Create(path string, data []byte, mode fs.FileMode) error {
 	return syncDir(filepath.Dir(path))
 }
 
+// CreateWhereLinked is Create, but on a file system without links it replaces a file with this name.
+func CreateWhereLinked(path string, data []byte, mode fs.FileMode) error {
+	err := Create(path, data, mode)
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EPERM) {
+		return WriteFile(path, data, mode)
+	}
+	return err
+}
+
 // Blank reports whether data is what a loss of power leaves of a file that was written and never
 // synced: nothing, or only zero bytes.
 func Blank(data []byte) bool { return len(bytes.Trim(data, "\x00")) == 0 }

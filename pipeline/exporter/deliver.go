@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"iter"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/plumbline/plumbline/aivs/anchor"
@@ -143,7 +142,15 @@ func sealedFiles(dir string) iter.Seq2[string, error] {
 // isSealed reports whether a file with this name is copied. Staged files begin with a dot and are
 // not.
 func isSealed(name string) bool {
-	bundle := ".tar.gz"
-	endings := []string{bundle, bundle + anchor.ProofSuffix, bundle + anchor.TimestampSuffix}
-	return !strings.HasPrefix(name, ".") && slices.ContainsFunc(endings, func(ending string) bool { return strings.HasSuffix(name, ending) })
+	for _, beside := range []string{anchor.ProofSuffix, anchor.TimestampSuffix} {
+		if bundle, found := strings.CutSuffix(name, beside); found {
+			return isBundle(bundle)
+		}
+	}
+	return isBundle(name)
+}
+
+// isBundle reports whether a file with this name is a bundle.
+func isBundle(name string) bool {
+	return !strings.HasPrefix(name, ".") && strings.HasSuffix(name, ".tar.gz")
 }

@@ -58,12 +58,13 @@ type exporter struct {
 	cards   *cards.Registry
 	key     ed25519.PrivateKey
 	keyID   string
-	noted   string // the key id in bucket seals
+	noted   string // the key id in bucket seals, as this process has seen it last in this term
+	shared  bool   // another exporter has had partitions since this process started
 	signer  signer
 	metrics *metrics
 	clock   *clock
 
-	directory string                                                                           // its id
+	directory string                                                                           // the ids of its directories (enter)
 	keeper    atomic.Pointer[keeper]                                                           // nil: another process keeps
 	request   func(ctx context.Context, question []byte, within time.Duration) ([]byte, error) // asks that one
 
@@ -114,6 +115,8 @@ func (e *exporter) own(ctx context.Context, source Source) error {
 func (e *exporter) begin(source Source) {
 	e.source, e.index, e.savedAt, e.behind = source, newIndex(e.keptReceipts), time.Now(), false
 	e.index.position = source.Position()
+	e.noted = "" // another owner may have signed meanwhile, with the successor of this process's key
+	e.shared = e.shared || source.Owned() != everyPartition
 	e.folded.Store(e.index.position)
 }
 

@@ -26,7 +26,7 @@ import (
 type keeper struct {
 	env     *service.Env
 	cfg     *Config
-	place   string // the id of the bundle directory
+	place   string // the ids of the directories
 	seals   Bucket
 	rows    Rows
 	broker  Broker
@@ -55,6 +55,13 @@ type placedBundle struct {
 // copies. It returns the log's head, nil without a log. All of it is durable when keep returns, and
 // every step finds its earlier result: keep may be repeated, also by another keeper.
 func (k *keeper) keep(ctx context.Context, bundles []placedBundle) (*events.LogHead, error) {
+	// A process that continues after a long stop must not write a log that another one has opened meanwhile:
+	// not every shared file system has the locks that would keep the other one out.
+	if k.anchors.log != nil && len(bundles) > 0 {
+		if err := k.confirm(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if err := k.renewLogKey(ctx); err != nil {
 		return nil, err
 	}
@@ -120,7 +127,7 @@ func (k *keeper) keepFor(ctx context.Context, data []byte) (*events.LogHead, err
 		return nil, fmt.Errorf("read what to keep: %w", err)
 	}
 	if asked.Place != k.place {
-		return nil, errors.New("the bundle directory of the process that asks is not the one that this process keeps")
+		return nil, errors.New("a directory of the process that asks is not the one that this process keeps")
 	}
 	for _, b := range asked.Bundles {
 		if err := k.sees(b); err != nil {
@@ -132,7 +139,7 @@ func (k *keeper) keepFor(ctx context.Context, data []byte) (*events.LogHead, err
 
 // sees returns an error unless the bundle directory has this bundle.
 func (k *keeper) sees(b placedBundle) error {
-	if !filepath.IsLocal(b.File) || !isSealed(filepath.Base(b.File)) {
+	if !filepath.IsLocal(b.File) || !isBundle(filepath.Base(b.File)) {
 		return errors.New("it is not the name of a bundle")
 	}
 	content, err := os.ReadFile(filepath.Join(k.cfg.bundleDir(), b.File))
@@ -296,6 +303,10 @@ func (e *exporter) askKeeper(ctx context.Context, bundles []placedBundle) (head 
 		}
 		if !answer.Kept {
 			return nil, errors.New("the exporter that has the lease keeps no bundles of others: it starts, has too much to do, or is of an earlier version")
+		}
+		if n > 0 && answer.Head == nil && e.cfg.Anchors.TransparencyLog {
+			return nil, errors.New("the exporter that has the lease keeps no transparency log, and this one is to have one: " +
+				"give all exporters the same settings, and restart that one")
 		}
 		head, bundles = answer.Head, bundles[n:]
 	}

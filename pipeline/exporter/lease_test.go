@@ -52,7 +52,8 @@ func wantFiles(t *testing.T, cfg *Config, bundles, ledgers int) {
 }
 
 // An exporter in another directory is refused while one runs, with an error that names that one: there
-// is one chain of bundles and one ledger.
+// is one chain of bundles and one ledger. That holds for the data directory alone, too: the transparency
+// log is there, and when the keeper is gone, another one must find it.
 func TestSecondExporterIsRefused(t *testing.T) {
 	rig, first := site(t)
 	first.ClickHouse = rig.ClickHouse()
@@ -60,6 +61,9 @@ func TestSecondExporterIsRefused(t *testing.T) {
 	second.DataDir = filepath.Join(t.TempDir(), "data")
 	stop, ended := deployed(t, *first)
 	sealSession(t, rig, "s")
+	pipelinetest.NamesThisProcess(t, Serve(t.Context(), &second, pipelinetest.Env(t, "exporter")), ownership.ErrElsewhere)
+	untouched(t, second.DataDir)
+	second.KeyFile, second.BundleDir = first.keyFile(), first.bundleDir()
 	pipelinetest.NamesThisProcess(t, Serve(t.Context(), &second, pipelinetest.Env(t, "exporter")), ownership.ErrElsewhere)
 	untouched(t, second.DataDir)
 	sealSession(t, rig, "u")
@@ -132,21 +136,21 @@ func TestExporterThatLostTheLeaseEnds(t *testing.T) {
 	rig, first := site(t)
 	first.ClickHouse = rig.ClickHouse()
 	second := *first
-	second.DataDir, second.KeyFile, second.BundleDir = t.TempDir(), first.keyFile(), first.bundleDir()
 	wire := brokertest.NewWire(t, rig.Broker.URL())
 	first.NATS.URL = wire.URL()
 	_, before := deployed(t, *first)
 	wire.Cut()
-	stop, now := deployed(t, second)
+	env := pipelinetest.Env(t, "exporter")
+	now := pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, &second, env) })
+	pipelinetest.Await(t, "the next keeper", func() bool { // waits for the lock of the one that is alive
+		return strings.Contains(env.Health.Reported().Down["keeper"], "still uses the data directory")
+	})
 	rig.Publish(t, numbered("tr-1", "s", 1, ""))
 	wire.Mend()
 	requestEnd(t, rig, "s")
 	pipelinetest.NamesThisProcess(t, <-before, stream.ErrLeaseLost)
 	pipelinetest.Await(t, "the bundle", func() bool { return sealedRecord(t, rig, "s") })
-	stop()
-	if err := <-now; err != nil {
-		t.Error(err)
-	}
+	now.Stop(t)
 	if n := len(rows(t, rig, "s")); n != 1 {
 		t.Errorf("%d bundles of the session are recorded", n)
 	}
@@ -186,7 +190,7 @@ func TestWithoutTheLeaseNothingIsSealed(t *testing.T) {
 	})
 }
 
-// An exporter that has lost the lease does not change the head of the transparency log.
+// An exporter that has lost the lease neither appends to the transparency log nor changes its head.
 func TestWithoutTheLeaseNoHeadIsKept(t *testing.T) {
 	cfg := Default()
 	cfg.DataDir = t.TempDir()
@@ -198,6 +202,9 @@ func TestWithoutTheLeaseNoHeadIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = k.anchors.close() })
+	if _, err := k.keep(t.Context(), []placedBundle{{File: "s.tar.gz", Session: "s", SHA256: schema.DigestOf(nil).String()}}); err == nil || k.anchors.log.Head().Size > 0 {
+		t.Errorf("%v, and the log has %d leaves", err, k.anchors.log.Head().Size)
+	}
 	leaf, err := anchor.Leaf("s", schema.DigestOf(nil).String())
 	if err == nil {
 		_, err = k.anchors.log.Append(leaf)

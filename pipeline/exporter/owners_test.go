@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -234,7 +235,7 @@ func TestKeeperIsAsked(t *testing.T) {
 	refusal("nobody keeps bundles now")
 	keeper := f.start(f.cfg)
 	refusal("is not the one that this process keeps")
-	if e.directory, err = placeOf(f.cfg.bundleDir()); err != nil {
+	if e.directory, err = placeOf(&f.cfg); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := e.askKeeper(t.Context(), nil); err != nil {
@@ -251,7 +252,28 @@ func TestKeeperIsAsked(t *testing.T) {
 	}
 	bundle.SHA256 = schema.DigestOf(nil).String()
 	refusal("its SHA-256 is", bundle)
-	bundle.File = "../" + file
-	refusal("it is not the name of a bundle", bundle)
+	for _, other := range []string{"../" + file, "/" + file, file + anchor.ProofSuffix, placeName} {
+		bundle.File = other
+		refusal("it is not the name of a bundle", bundle)
+	}
 	f.check(keeper)
+	e.request = func(context.Context, []byte, time.Duration) ([]byte, error) { return []byte(`{"kept":true}`), nil }
+	refusal("keeps no transparency log", bundle) // a bundle would be recorded without a leaf
+}
+
+// Exporters on one directory ask it at the same time whether it has room, and none says that it has not.
+func TestRoomIsSeenByEach(t *testing.T) {
+	dir := t.TempDir()
+	var exporters sync.WaitGroup
+	for range 4 {
+		exporters.Go(func() {
+			for range 50 {
+				if err := room(dir)(t.Context()); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	exporters.Wait()
 }

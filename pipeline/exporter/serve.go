@@ -19,8 +19,8 @@ import (
 )
 
 // Serve runs the stage until ctx ends and the started groups are sealed. Any number of exporters may serve
-// a tenant: they share the partitions, and one of them is the keeper. If others work in another bundle
-// directory, the error names one of them, and the directory is not touched.
+// a tenant: they share the partitions, and one of them is the keeper. If others work in other
+// directories, the error names one of them, and the directories are not touched.
 func Serve(ctx context.Context, cfg *Config, env *service.Env) (err error) {
 	held := env.Held
 	if held == nil {
@@ -96,7 +96,7 @@ func (e *exporter) share(ctx context.Context, owners ownership.Config) error {
 	return member.Run(ctx, func(ctx context.Context, term *ownership.Term) error { return e.own(ctx, term) })
 }
 
-// open opens the buckets, and announces the process to the other exporters of the bundle directory place.
+// open opens the buckets, and announces the process to the other exporters in place, its directories (enter).
 func open(ctx context.Context, cfg *Config, env *service.Env, broker *stream.Client, place string) (*exporter, ownership.Config, error) {
 	var owners ownership.Config
 	times, faults := parseSchedules("seal_schedule", cfg.Schedule)
@@ -182,7 +182,7 @@ func room(dir string) func(context.Context) error {
 	path, content := filepath.Join(dir, ".room"), make([]byte, roomBytes)
 	return func(context.Context) error {
 		err := os.WriteFile(path, content, 0o600)
-		if removed := os.Remove(path); err == nil {
+		if removed := os.Remove(path); err == nil && !errors.Is(removed, fs.ErrNotExist) { // another exporter, which writes the same file, may have removed it
 			err = removed
 		}
 		if where, ok := errors.AsType[*fs.PathError](err); ok {

@@ -177,7 +177,7 @@ func (k *keeper) logSigner() tlog.LogKey {
 // bundle. If another exporter signs with a key that this one does not know, this one waits: the key was
 // rotated, and this process does not see its file yet.
 func (e *exporter) noteSigner(ctx context.Context) error {
-	alone := e.source.Owned() == everyPartition
+	alone := !e.shared // then no other process signs, and a key that was restored from a backup may sign again
 	if alone && e.noted == e.keyID {
 		return nil
 	}
@@ -193,7 +193,7 @@ func (e *exporter) noteSigner(ctx context.Context) error {
 			if err := e.renewKey(ctx); err != nil || e.keyID == string(noted) {
 				return err
 			}
-			return fmt.Errorf("another exporter signs with key %s, which the list of keys in %s does not have yet", noted, e.signer.list.path)
+			return fmt.Errorf("another exporter signs with key %s, which the list of keys in %s does not have yet; if no other exporter runs, restart this one", noted, e.signer.list.path)
 		}
 		if err := e.source.Confirm(ctx); err != nil {
 			return err

@@ -81,6 +81,51 @@ func (halfOwner) Owned() (some [subject.Partitions]bool) {
 }
 
 func (halfOwner) Confirm(context.Context) error { return nil }
+func (halfOwner) Position() uint64              { return 0 }
+
+// wholeOwner is a term whose process owns all partitions.
+type wholeOwner struct{ halfOwner }
+
+func (wholeOwner) Owned() [subject.Partitions]bool { return everyPartition }
+
+// An exporter that is alone signs with the key that it has. One that has become alone, because another one
+// ended, does not when that one has signed with a key that this one does not see yet: it would sign with a key
+// after its successor.
+func TestSignerThatBecomesAlone(t *testing.T) {
+	rig, cfg := pipelinetest.New(t), Default()
+	cfg.Common, cfg.DataDir = rig.Common(), t.TempDir()
+	e, _, err := open(t.Context(), &cfg, pipelinetest.Env(t, "exporter"), rig.Client, "here")
+	if err == nil {
+		err = e.openSigner(t.Context(), cfg.keyFile())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	noteOther := func() {
+		t.Helper()
+		if _, err := e.seals.Put(t.Context(), seal.SignerKey, []byte("rotated")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	noteOther()
+	for _, term := range []Source{wholeOwner{}, halfOwner{}} {
+		e.begin(term)
+		if err := e.noteSigner(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	noteOther()
+	e.begin(wholeOwner{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	noted := make(chan error, 1)
+	go func() { noted <- e.noteSigner(ctx) }()
+	pipelinetest.Await(t, "the exporter to wait", func() bool { return len(noted) > 0 || pipelinetest.Retries(t, e.env, "record the signing key") > 0 })
+	cancel()
+	if err := <-noted; !errors.Is(err, context.Canceled) {
+		t.Errorf("it signs: %v", err)
+	}
+}
 
 // An exporter that does not see the rotated key yet signs nothing after another one has begun to sign with
 // it. It does not wait for a key that it has replaced itself.
@@ -94,7 +139,7 @@ func TestSignerWaitsForTheKeyOfOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.source = halfOwner{}
+	e.begin(halfOwner{})
 	signer := func() string {
 		t.Helper()
 		noted, _, err := brokertest.Bucket(t, rig.Client, stream.Seals).GetNewest(t.Context(), seal.SignerKey)

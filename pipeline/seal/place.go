@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
-	"syscall"
 
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/redact"
@@ -80,7 +79,7 @@ func Place(dir string, p *Part, in *aivs.Input, key ed25519.PrivateKey) (*aivs.B
 	if err := durable.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return nil, err
 	}
-	err = create(file, buffer.Bytes())
+	err = durable.CreateWhereLinked(file, buffer.Bytes(), 0o644)
 	if errors.Is(err, fs.ErrExist) { // a process that owned the session before has placed it meanwhile
 		return Place(dir, p, in, key)
 	}
@@ -88,16 +87,6 @@ func Place(dir string, p *Part, in *aivs.Input, key ed25519.PrivateKey) (*aivs.B
 		return nil, err
 	}
 	return bundle, nil
-}
-
-// create writes a file that must not exist. On a file system without links a file that appears
-// meanwhile is replaced.
-func create(file string, content []byte) error {
-	err := durable.Create(file, content, 0o644)
-	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EPERM) {
-		return durable.WriteFile(file, content, 0o644)
-	}
-	return err
 }
 
 // buffers pools the memory of bundles. Bundles that each grow a buffer of their own cost a tenth of
