@@ -73,6 +73,49 @@ func TestHandOversRise(t *testing.T) {
 	}
 }
 
+// How many of 20 agents have an alert within 600 traces after they hand over more, and after how many traces: docs/DRIFT.md
+// has the table. Sessions have ten traces. All are alike, or nearly all decisions of a session are escalated, or nearly none.
+func TestRisesOfHandOvers(t *testing.T) {
+	const agents, before = 20, 200
+	for _, kind := range []string{"sessions are alike", "all of a session or none"} {
+		for _, change := range [][2]float64{{.05, .9}, {.05, .5}, {.05, .3}, {.2, .5}} {
+			found, delay := 0, 0
+			for seed := range uint64(agents) {
+				random := rand.New(rand.NewPCG(seed, 9))
+				var of float64 // the session's share
+				samples := handing(before+600, constantly(0), func(i int, t *schema.Trace) {
+					share := change[0]
+					if i >= before {
+						share = change[1]
+					}
+					if kind == "sessions are alike" {
+						of = share
+					} else if i%10 == 0 {
+						if of = .02; random.Float64() < (share-.02)/.96 {
+							of = .98
+						}
+					}
+					if random.Float64() < of {
+						t.Escalation.Required = true
+						t.Action = schema.Action{Type: schema.ActionEscalate, Name: "refund", Category: schema.CategoryEscalation}
+					}
+				})
+				_, all := events(samples)
+				for _, a := range all {
+					if at := slices.IndexFunc(samples, func(x Sample) bool { return x.EventTime.Equal(a.DetectionTimestamp) }); at >= before {
+						found, delay = found+1, delay+at-before
+						break
+					}
+				}
+			}
+			t.Logf("%s, %.0f %% to %.0f %%: %d of %d, after %d traces in the mean", kind, 100*change[0], 100*change[1], found, agents, delay/max(1, found))
+			if change[1] == .9 && found < agents {
+				t.Errorf("%s: %d of %d found", kind, found, agents)
+			}
+		}
+	}
+}
+
 // An agent that hands over as often as it always did has no alert, however often that is, and neither has one whose
 // share differs from session to session, in the baseline and after it.
 func TestUsualHandOversAreQuiet(t *testing.T) {

@@ -67,7 +67,8 @@ const families = 9
 const textShare = 1. / 10
 
 // rateShare is that of the rate of escalations of all decisions, for the same reason: what is handed over follows the tasks.
-const rateShare = 1. / 10
+// A great change is found hardly later than with a tenth.
+const rateShare = 1. / 40
 
 // catalogue has the definition of every test but those of the declared values: see define.
 var catalogue = [fixedTests]definition{

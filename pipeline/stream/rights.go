@@ -152,6 +152,7 @@ func (g *grants) verifier() {
 	g.may(subject.Alerts(subject.AlertViolation), subject.Alerts(subject.AlertFinding))
 	g.appends(ledger.Boot, ledger.Verify)
 	g.gets(Cards)
+	g.getsMany(Cards)
 	g.watches(Cards, Revocations)
 	g.getsNewest(Messages)
 }
@@ -163,6 +164,7 @@ func (g *grants) drift() {
 	g.holds(DriftOwners)
 	g.appends(ledger.Boot)
 	g.gets(Cards)
+	g.getsMany(Cards)
 	g.watches(Cards, Revocations)
 }
 
@@ -224,10 +226,13 @@ func (g *grants) consumes(d durable) {
 	g.may(api+"CONSUMER.MSG.NEXT."+name, ackOld+name+".>", ackNew+name+".>")
 }
 
-// gets grants looking up the values of keys, from any replica and from the leader.
+// getsMany grants looking up the values of several keys with one request, from any replica.
+func (g *grants) getsMany(bucket string) { g.may(api + "DIRECT.GET.KV_" + bucket) }
+
+// gets grants looking up the value of a key, from any replica and from the leader.
 func (g *grants) gets(buckets ...string) {
 	for _, bucket := range buckets {
-		g.may(api+"DIRECT.GET.KV_"+bucket, api+"DIRECT.GET.KV_"+bucket+".>") // several keys, and one
+		g.may(api + "DIRECT.GET.KV_" + bucket + ".>")
 	}
 	g.getsNewest(buckets...)
 }
