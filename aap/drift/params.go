@@ -9,7 +9,7 @@ import (
 
 // EngineVersion names this algorithm. It is part of every alert and alert id, and changes
 // whenever results change.
-const EngineVersion = "plumbline-drift/3 (AAP 1.2.0)"
+const EngineVersion = "plumbline-drift/4 (AAP 1.2.0)"
 
 // The calibration constants of AAP section 8.3, and the window of the public platform.
 const (
