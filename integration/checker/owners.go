@@ -41,8 +41,8 @@ func (k *checker) checkLeases() {
 
 // checkShares: each partition of drift, and of the exporter, is owned by a process that answers.
 func (k *checker) checkShares() {
-	for _, stage := range []string{stream.DriftOwners, stream.ExporterOwners} {
-		shares, err := k.Client.Shares(k.Context(), stage)
+	for record, stage := range map[string]string{stream.DriftOwners: "drift", stream.ExporterOwners: "the exporter"} {
+		shares, err := k.Client.Shares(k.Context(), record)
 		if err != nil {
 			k.Fatal(err)
 		}
@@ -52,7 +52,7 @@ func (k *checker) checkShares() {
 		}
 		for p := range shares.Partitions {
 			if !answers[shares.Partitions[p].Owner] {
-				k.Errorf("owners: no process owns partition %d by %s, or it does not answer", p, stage)
+				k.Errorf("owners: no process owns partition %d of %s, or it does not answer", p, stage)
 				break
 			}
 		}
