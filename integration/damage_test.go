@@ -241,6 +241,9 @@ var otherDamages = []struct {
 		func(s *site) { s.check(s.exporter.cmd.Process.Signal(syscall.SIGSTOP)) },
 		"exporter: the process that has the lease does not answer",
 	},
+	{ // and has its partitions
+		nil, "owners: no process owns partition 0 of the exporter",
+	},
 	{ // the chain of the ledger is broken
 		(*site).breakLedger, "claims: ledger-000001.jsonl: ",
 	},

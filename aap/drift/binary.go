@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// version8 begins the encoding of a state under modes sessions and pinned, and the others began it before.
+// version8 begins the encoding of a state under modes sessions and pinned. Earlier versions began it with the others.
 // They are binary. A state of the published rule is JSON, which begins with another byte.
 const (
 	version3 = 3

@@ -96,7 +96,7 @@ func (c *condition) recede(t test, o reading, now stretch) {
 	}
 }
 
-// least and most bound the change, as a ratio of odds, that the end of a condition is told from. ADR 23 has
+// least and most bound the change, as a ratio of odds, with which the end of a condition is compared. ADR 23 has
 // what other bounds do: 8 as most keeps a condition open long after a great change is over, 64 closes
 // while a part of the change lasts.
 const (

@@ -360,8 +360,8 @@ func TestPinnedBaseline(t *testing.T) {
 	}
 }
 
-// A series that the published rule measured learns anew, and closes the condition that was open.
-func TestAnotherFamilyOfModesLearnsAnew(t *testing.T) {
+// A series that the published rule measured learns again, and closes the condition that was open.
+func TestAnotherFamilyOfModesLearnsAgain(t *testing.T) {
 	samples := changing(60, 30, nil, func(_ int, t *schema.Trace) {
 		t.Action = schema.Action{Type: schema.ActionExecute, Name: "wipe", Category: schema.CategoryForbidden}
 		t.Decision.ValuesApplied, t.Escalation = nil, schema.Escalation{}

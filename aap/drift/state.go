@@ -44,7 +44,7 @@ type Outcome struct {
 // Modes first and rolling apply the published rule. Modes sessions and pinned compare with a
 // baseline of sessions: by the similarity of section 8.2, and by the measures of section 8.5, each
 // against the rate that the baseline leads to expect. Whatever they find is one condition, which
-// opens, is updated and closes. Under a mode of the other pair the series learns anew.
+// opens, is updated and closes. Under a mode of the other pair the series learns again.
 type State struct {
 	Traces int    // traces applied so far, including those of the baseline
 	Params Params // of the last step

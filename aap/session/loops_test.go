@@ -225,7 +225,7 @@ func TestLimitsOfRunningLoops(t *testing.T) {
 	}
 }
 
-// A session that was forgotten is followed anew when it goes on, so that one row may be told twice.
+// A session that was forgotten is followed again when it goes on, so one row may be reported twice.
 func TestForgottenLoopIsToldAgain(t *testing.T) {
 	for others, want := range map[int]int{15: 1, 16: 2} {
 		var loops session.Loops

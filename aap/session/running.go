@@ -30,7 +30,7 @@ const (
 
 // Add adds the next act of a session, with its trace's id, which Loops keeps. It reports whether
 // the act makes a run a loop, and returns the finding. Of each run this happens once, unless its
-// session was forgotten meanwhile (see the limits): then the run is counted anew.
+// session was forgotten meanwhile (see the limits): then the count begins again.
 func (l *Loops) Add(a Act, traceID string) (finding schema.SessionFinding, found bool) {
 	a.session, a.same, a.asked = short(a.session), short(a.same), short(a.asked)
 	at := slices.IndexFunc(l.sessions, func(f following) bool { return f.session == a.session })

@@ -154,7 +154,7 @@ func (k *keeper) sees(b placedBundle) error {
 
 // run keeps as soon as this process has the lease, until ctx ends and the owner of this process has
 // ended, which may hand over bundles until then. Before an error it ends that owner by stop. It calls
-// known once somebody keeps, this process or another one.
+// known once a process keeps, this one or another.
 func (k *keeper) run(ctx context.Context, e *exporter, held *service.Held, known, stop func(), ended <-chan struct{}) (err error) {
 	if err := held.Await(ctx, k.env, func() { k.awaitOther(ctx, e, known) }); err != nil {
 		return service.UnlessEnded(ctx, err)

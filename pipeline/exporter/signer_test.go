@@ -88,10 +88,9 @@ type wholeOwner struct{ halfOwner }
 
 func (wholeOwner) Owned() [subject.Partitions]bool { return everyPartition }
 
-// An exporter that is alone signs with the key that it has. One that has become alone, because another one
-// ended, does not when that one has signed with a key that this one does not see yet: it would sign with a key
-// after its successor.
-func TestSignerThatBecomesAlone(t *testing.T) {
+// withSigner returns an exporter on servers of its own, with its signing key, and its configuration.
+func withSigner(t *testing.T) (*pipelinetest.Rig, *exporter, *Config) {
+	t.Helper()
 	rig, cfg := pipelinetest.New(t), Default()
 	cfg.Common, cfg.DataDir = rig.Common(), t.TempDir()
 	e, _, err := open(t.Context(), &cfg, pipelinetest.Env(t, "exporter"), rig.Client, "here")
@@ -101,6 +100,14 @@ func TestSignerThatBecomesAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return rig, e, &cfg
+}
+
+// An exporter that is alone signs with the key that it has. One that has become alone, because another one
+// ended, does not when that one has signed with a key that this one does not see yet: it would sign with a key
+// after its successor.
+func TestSignerThatBecomesAlone(t *testing.T) {
+	_, e, _ := withSigner(t)
 	noteOther := func() {
 		t.Helper()
 		if _, err := e.seals.Put(t.Context(), seal.SignerKey, []byte("rotated")); err != nil {
@@ -130,15 +137,7 @@ func TestSignerThatBecomesAlone(t *testing.T) {
 // An exporter that does not see the rotated key yet signs nothing after another one has begun to sign with
 // it. It does not wait for a key that it has replaced itself.
 func TestSignerWaitsForTheKeyOfOthers(t *testing.T) {
-	rig, cfg := pipelinetest.New(t), Default()
-	cfg.Common, cfg.DataDir = rig.Common(), t.TempDir()
-	e, _, err := open(t.Context(), &cfg, pipelinetest.Env(t, "exporter"), rig.Client, "here")
-	if err == nil {
-		err = e.openSigner(t.Context(), cfg.keyFile())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	rig, e, cfg := withSigner(t)
 	e.begin(halfOwner{})
 	signer := func() string {
 		t.Helper()

@@ -32,7 +32,7 @@ func Default() Rule { return Rule{"default", drift.DefaultParams()} }
 type Options struct {
 	Rules       []Rule
 	Changes     []inject.Change
-	Orders      int    // permuted orders, beside the natural one
+	Orders      int    // permuted orders, in addition to the natural one
 	Seed        uint64 // of the permutations and of the choice of altered traces
 	Split       Half   // the agents that are tried
 	LeastTraces int    // a series with fewer is left out
