@@ -181,9 +181,19 @@ func (r *reading) next(ctx context.Context) error {
 		err = r.slice(ctx, sequence, received)
 	}
 	if err == nil {
+		r.evict()
 		r.awaitRoom(ctx)
 	}
 	return err
+}
+
+// evict removes what need not stay in memory. It also runs while nothing arrives, because large series leave then, too.
+func (r *reading) evict() {
+	for _, p := range r.owned {
+		p.mu.Lock()
+		p.fold.evict(int(r.cfg.ResidentBytes) / len(r.owned))
+		p.mu.Unlock()
+	}
 }
 
 // slice folds what was fetched, up to a message of any partition. Every partition learns from that how far
@@ -201,7 +211,6 @@ func (r *reading) slice(ctx context.Context, last uint64, received time.Time) er
 			p.fold.receive(e)
 		}
 		p.fold.pass(received)
-		p.fold.evict(int(r.cfg.ResidentBytes) / len(r.owned))
 		p.read = last
 		p.mu.Unlock()
 		clear(p.entries)

@@ -31,14 +31,15 @@ type fold struct {
 	waiting  map[identity]contentMark // content of each trace in the queue
 	position uint64                   // sequence of the newest message
 	out      batch
-	changed  []*series // series with finished messages since the last checkpoint
-	taken    []*series // series whose states are in that checkpoint, which is not durable yet
-	resting  list.List // series that may be evicted, the one that has rested longest first
-	decoded  []*series // series with decoded content
-	bytes    int       // sizes of the series
-	takes    uint64    // calls of take
-	scratch  []byte    // for pack
-	fault    error     // of open: nothing more may be taken
+	changed  []*series            // series with finished messages since the last checkpoint
+	taken    []*series            // series whose states are in that checkpoint, which is not durable yet
+	resting  list.List            // series that may be evicted, the one that has rested longest first
+	large    map[*series]struct{} // those of them that take more than mostAtRest
+	decoded  []*series            // series with decoded content
+	bytes    int                  // sizes of the series
+	takes    uint64               // calls of take
+	scratch  []byte               // for pack
+	fault    error                // of open: nothing more may be taken
 }
 
 // seriesKey names a series.
@@ -108,6 +109,7 @@ func newFold(partition int, created time.Time, rules *Rules, pins Pins, retainUn
 		series:  map[seriesKey]*series{},
 		agents:  map[string]*series{},
 		waiting: map[identity]contentMark{},
+		large:   map[*series]struct{}{},
 	}
 }
 

@@ -1,8 +1,11 @@
 package drift
 
 import (
-	"bytes"
+	"encoding/hex"
+	"fmt"
 	"maps"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -12,14 +15,6 @@ import (
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/schema"
 )
-
-// mostResident is the most that a series of an ordinary agent takes in memory while it waits for its next trace.
-const mostResident = 4096
-
-// inMemory returns what a series at rest takes in memory, with what Go adds to the sizes of its allocations.
-func (c *series) inMemory() int {
-	return atRest + cap(bytes.Clone([]byte(c.agent))) + cap(bytes.Clone([]byte(c.card))) + cap(bytes.Clone(c.packed))
-}
 
 // lives are the traces of agents from their first on, and what is known about their cards.
 type lives struct {
@@ -92,20 +87,36 @@ func TestSeriesAreSmallInMemory(t *testing.T) {
 	}
 }
 
-// live checks the size of an agent's series after each of its traces.
-func (l *lives) live(t *testing.T, agent string) {
+// life is the fold of one agent's traces, each of which is applied at once.
+type life struct{ *bench }
+
+func newLife(rules func(r *Rules)) life {
 	cfg := Default()
 	cfg.WaitingTraces = 1
-	b := newBench(cfg, noCards{}, nil)
+	rules(&cfg.Rules)
+	return life{newBench(cfg, noCards{}, newTable())}
+}
+
+func asUsual(*Rules) {}
+
+// entry returns the i-th trace.
+func (b life) entry(i int, trace *schema.Trace, facts aapdrift.CardFacts) *entry {
+	e := &entry{message: place{uint64(i + 1), noon.Add(time.Duration(i) * time.Hour)}, order: trace.Timestamp.UnixNano()}
+	e.sample = aapdrift.SampleOf(trace, facts)
+	e.id, e.act = fingerprintOf(e.sample.TraceID), b.reducer.acts.Of(trace)
+	return e
+}
+
+// live checks the size of an agent's series after each of its traces.
+func (l *lives) live(t *testing.T, agent string) {
+	b := newLife(asUsual)
 	most, at := 0, 0
 	for i, trace := range l.of[agent] {
-		e := &entry{message: place{uint64(i + 1), noon.Add(time.Duration(i) * time.Hour)}, order: trace.Timestamp.UnixNano()}
 		facts, known := l.facts[trace.CardID]
 		if !known {
 			facts = aapdrift.CardFacts{CardID: trace.CardID}
 		}
-		e.sample = aapdrift.SampleOf(trace, facts)
-		e.id, e.act = fingerprintOf(e.sample.TraceID), b.reducer.acts.Of(trace)
+		e := b.entry(i, trace, facts)
 		b.fold.receive(e)
 		b.finish()
 		b.take()
@@ -116,7 +127,144 @@ func (l *lives) live(t *testing.T, agent string) {
 		}
 	}
 	t.Logf("%s takes at most %d bytes, after %d traces", agent, most, at)
-	if most > mostResident {
-		t.Errorf("%s takes %d bytes after %d traces, want at most %d", agent, most, at, mostResident)
+	if most > mostAtRest {
+		t.Errorf("%s takes %d bytes after %d traces, want at most %d", agent, most, at, mostAtRest)
 	}
+}
+
+// publisher writes traces that make the state of its agent as large as it can.
+type publisher struct {
+	session func(i int) string
+	long    bool // ids and names have the most bytes that are allowed, and figures are all different
+	changes int  // the trace from which on the agent does something else
+	random  *rand.Rand
+}
+
+// id returns an id, of 500 bytes where they are long.
+func (p *publisher) id(prefix string, n int) string {
+	id := fmt.Sprint(prefix, "-", n)
+	if p.long {
+		id += "-" + hex.EncodeToString(p.bytes(n, 250))[:500-len(id)-1]
+	}
+	return id
+}
+
+// bytes returns bytes that are different for each n.
+func (p *publisher) bytes(n, size int) []byte {
+	data := make([]byte, size)
+	for i, r := 0, rand.New(rand.NewPCG(1, uint64(n))); i < size; i++ {
+		data[i] = byte(r.Uint32())
+	}
+	return data
+}
+
+// card returns what is known of the card that the agent names.
+func (p *publisher) card() aapdrift.CardFacts {
+	card := &schema.Card{CardID: p.id("card", 1)}
+	for i := range 8 {
+		card.Values.Declared = append(card.Values.Declared, p.value(i))
+	}
+	return aapdrift.FactsOf(card)
+}
+
+// value returns a value whose feature, value:NAME, has the most bytes that are not replaced by a hash.
+func (p *publisher) value(n int) string {
+	return p.id("honesty", n)[:min(120, len(p.id("honesty", n)))]
+}
+
+// trace returns the i-th trace.
+func (p *publisher) trace(i int) *schema.Trace {
+	r, tool := p.random, i%40
+	t := &schema.Trace{
+		TraceID: p.id("trace", i), AgentID: p.id("agent", 1), CardID: p.id("card", 1), Timestamp: noon.Add(time.Duration(i) * time.Second),
+		Digest: schema.DigestOf(p.bytes(i, 8)),
+		Action: schema.Action{Type: schema.ActionExecute, Name: p.id("tool", tool), Category: schema.CategoryBounded},
+		Decision: schema.Decision{
+			Reasoning: fmt.Sprintf("%x", p.bytes(i, 60)), ValuesApplied: []string{p.value(i % 8), p.value((i + tool) % 8)},
+			Confidence: float64(r.IntN(10_000)) / 10_000, HasConfidence: true,
+		},
+		Escalation: schema.Escalation{Present: true, Evaluated: r.IntN(2) > 0, Required: r.IntN(2) > 0},
+	}
+	t.Context.SessionID = p.session(i)
+	t.Context.Execution = schema.Execution{Present: true, CostCents: int64(r.IntN(1 << 20))}
+	if p.long {
+		t.Action.Name = t.Action.Name[:110] // action_name:NAME is not replaced by a hash
+		t.Action.Type = [...]schema.ActionType{schema.ActionExecute, schema.ActionRecommend, schema.ActionEscalate}[r.IntN(3)]
+		t.Decision.Confidence = r.Float64()
+	}
+	if i >= p.changes {
+		t.Action.Type, t.Context.Execution.Error, t.Decision.ValuesApplied = schema.ActionDeny, "failed", []string{"profit"}
+	}
+	return t
+}
+
+// No agent has a series of more than 4 KiB in memory once it rests and is not decoded, whatever it publishes and
+// under each rule, and this changes no result. The publishers have 64 sessions in their baselines, many tools and
+// values, and a change that lasts; others have the longest names and ids, too, and figures that are all different.
+func TestNoSeriesAtRestIsLarge(t *testing.T) {
+	uuid := func(i int) string {
+		sum := schema.DigestOf([]byte{byte(i % 64)})
+		return fmt.Sprintf("%x-%x-4%x-a%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])[:36]
+	}
+	long := func(i int) string { return uuid(i) + "-and-more-bytes-in-this-id" }
+	for name, c := range map[string]struct {
+		rules     func(r *Rules)
+		publisher publisher
+		traces    int
+	}{
+		"64 sessions": {asUsual, publisher{session: uuid, changes: 300}, 420},
+		"long ids":    {asUsual, publisher{session: long, long: true, changes: 300}, 420},
+		"a larger baseline": {func(r *Rules) { r.Sessions, r.LeastTraces, r.MostTraces = aapdrift.MaxSessions, 400, 400 },
+			publisher{session: long, long: true, changes: 420}, 500},
+		"the published rule": {func(r *Rules) {
+			r.Mode, r.Sustained, r.Window, r.SimilarityThreshold = string(aapdrift.ModeRolling), aapdrift.MaxSustained, 1000, .9
+		}, publisher{session: long, long: true, changes: 200}, 420},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var listings [2][]string
+			for evicts := range listings {
+				p, b := c.publisher, newLife(c.rules)
+				p.random = rand.New(rand.NewPCG(1, 2))
+				most, left, alerts := b.publish(t, &p, c.traces, evicts == 1)
+				if most <= mostAtRest || alerts == 0 || evicts == 1 && left == 0 {
+					t.Fatalf("the series takes at most %d bytes, has %d events of alerts and left %d times: the test needs all of them", most, alerts, left)
+				}
+				t.Logf("before it leaves, the series takes at most %d bytes; it left after %d of %d traces", most, left, c.traces)
+				listings[evicts] = b.states.listing()
+			}
+			compare(t, listings[1], listings[0])
+		})
+	}
+}
+
+// publish applies traces, each with a checkpoint. It returns what the series takes at most before it leaves memory, how
+// often it left, and how many events of alerts it has. With evicts it checks that what stays is small.
+func (b life) publish(t *testing.T, p *publisher, traces int, evicts bool) (most, left, alerts int) {
+	facts := p.card()
+	for i := range traces {
+		e := b.entry(i, p.trace(i), facts)
+		if keys, _ := b.fold.unknown([]*entry{e}); len(keys) > 0 {
+			if err := b.fold.resume(b.states.statesOf(keys)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.fold.receive(e)
+		b.finish()
+		y := b.take()
+		alerts += len(y.alerts)
+		b.states.insert(y)
+		b.fold.stored()
+		most = max(most, b.fold.series[e.key()].inMemory())
+		if !evicts {
+			continue
+		}
+		b.take() // without a trace since the last one it is not decoded any more
+		b.fold.evict(math.MaxInt)
+		if c := b.fold.series[e.key()]; c == nil {
+			left++
+		} else if c.content != nil || c.inMemory() > mostAtRest {
+			t.Fatalf("after %d traces a series takes %d bytes, decoded: %t", i+1, c.inMemory(), c.content != nil)
+		}
+	}
+	return most, left, alerts
 }

@@ -12,7 +12,13 @@ import (
 // A fold has only some of its series in memory, and of these only some decoded. A series rests when
 // its state is durable and none of its traces waits. A resting series may be evicted, since its
 // stored state restores it. Every series in memory has its content packed, and may lose its decoded
-// content whenever a snapshot was made of it.
+// content whenever a snapshot was made of it. A resting series that is not decoded and takes more than
+// mostAtRest is evicted at once.
+
+// mostAtRest is the most that a series takes in memory while it rests and is not decoded. Few agents ever take more:
+// those that name long ids, or learn a baseline of many sessions and figures. What a publisher sends is bounded for one
+// trace alone, so no bound on what a state keeps would hold for all agents without a change of their results.
+const mostAtRest = 4096
 
 // mostDecoded is how many series of a partition stay decoded from one take to the next: those of
 // busy agents. A series that is learning takes some 10 KB decoded.
@@ -177,6 +183,7 @@ func (f *fold) enroll(c *series) {
 // remove removes a series.
 func (f *fold) remove(c *series) {
 	delete(f.series, c.key())
+	delete(f.large, c)
 	f.bytes -= c.size()
 	if c.older != nil {
 		c.older.newer = c.newer
@@ -209,6 +216,9 @@ func (f *fold) rest(c *series) {
 	default:
 		c.resting = f.resting.PushBack(c)
 		c.trim()
+		if c.inMemory() > mostAtRest {
+			f.large[c] = struct{}{}
+		}
 	}
 }
 
@@ -217,12 +227,18 @@ func (f *fold) wake(c *series) {
 	if c.resting != nil {
 		f.resting.Remove(c.resting)
 		c.resting = nil
+		delete(f.large, c)
 	}
 }
 
-// evict removes the series that have rested longest while those in memory take more than a number
-// of bytes. Series that do not rest stay.
+// evict removes the large series that are not decoded, and the series that have rested longest while
+// those in memory take more than a number of bytes. Series that do not rest stay.
 func (f *fold) evict(most int) {
+	for c := range f.large {
+		if c.content == nil {
+			f.remove(f.resting.Remove(c.resting).(*series))
+		}
+	}
 	for f.bytes > most && f.resting.Len() > 0 {
 		f.remove(f.resting.Remove(f.resting.Front()).(*series))
 	}

@@ -41,6 +41,14 @@ const atRest = 450
 // size returns about how many bytes the series takes at rest.
 func (c *series) size() int { return atRest + len(c.agent) + len(c.card) + len(c.packed) }
 
+// inMemory returns what the series takes at rest, with what Go adds to the sizes of its allocations.
+func (c *series) inMemory() int {
+	return atRest + allocated(len(c.agent)) + allocated(len(c.card)) + cap(c.packed)
+}
+
+// allocated returns at least what an allocation of so many bytes takes, of an id (schema.MaxIDBytes).
+func allocated(size int) int { return (size + size/8 + 15) &^ 7 }
+
 // names reports whether the stored state lists a message as finished.
 func (c *series) names(sequence uint64) bool {
 	if sequence <= c.applied {
