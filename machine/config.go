@@ -22,6 +22,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/ingest"
 	"github.com/plumbline/plumbline/pipeline/verifier"
+	"github.com/plumbline/plumbline/web"
 )
 
 // The stages, in the order in which a trace passes through them.
@@ -32,6 +33,13 @@ const (
 	Exporter = "exporter"
 )
 
+// Console is the section of the console's settings. The console is no stage: no trace passes through it.
+const Console = "console"
+
+// ConsoleAnywhere is an address of the console: on 127.0.0.1, the port after that of ingest, or any free one if
+// that is taken.
+const ConsoleAnywhere = "auto"
+
 // Stages returns all stages in their order.
 func Stages() []string { return []string{Ingest, Verifier, Drift, Exporter} }
 
@@ -39,6 +47,7 @@ func Stages() []string { return []string{Ingest, Verifier, Drift, Exporter} }
 type Config struct {
 	DataDir   string // used by this machine alone, created when missing; "./plumbline-data"
 	Listen    string // address of ingest, port 0 for a free one; "127.0.0.1:8080"
+	Console   string // address of the console, port 0 for a free one, or ConsoleAnywhere; none where empty
 	TokenFile string // lists who may publish (package auth); tokens.jsonl of DataDir where that exists, otherwise needed only beyond loopback
 
 	CardSignatures     string // how strictly new cards must be signed (ingest.Config); ingest's default where empty
@@ -171,6 +180,9 @@ func (c *Config) validate() config.Faults {
 	}
 	faults := config.Faults(common.Validate())
 	faults.CheckAddress("listen", c.Listen)
+	if c.Console != "" && c.Console != ConsoleAnywhere {
+		faults.CheckAddress("console_listen", c.Console)
+	}
 	c.checkPorts(&faults)
 	paired := (c.TLSCertFile == "") == (c.TLSKeyFile == "")
 	faults.Check(paired, "tls_cert_file", "tls_cert_file and tls_key_file must be given together")
@@ -209,6 +221,12 @@ func (c *Config) validate() config.Faults {
 		stage := c.ingest()
 		faults = append(faults, stage.FileFaults()...)
 	}
+	if c.Console != "" && c.Console != ConsoleAnywhere && len(faults) == 0 { // otherwise the faults of ingest's files would be there twice
+		console := c.console()
+		for _, fault := range console.FileFaults() {
+			faults.Check(false, "console_listen", "%s", fault.Message)
+		}
+	}
 	return slices.Concat(faults, c.NATS.FileFaults(), c.Copies.S3.FileFaults(), c.Anchors.FileFaults())
 }
 
@@ -241,6 +259,14 @@ func (c *Config) ingest() ingest.Config {
 	}
 	stage.Rules = c.Thresholds.Ingest()
 	return stage
+}
+
+// console returns the configuration of the console, as far as the user sets it.
+func (c *Config) console() web.Config {
+	console := web.Default()
+	console.Listen, console.TokenFile = c.Console, c.TokenFile
+	console.TLSCertFile, console.TLSKeyFile = c.TLSCertFile, c.TLSKeyFile
+	return console
 }
 
 // DriftPins returns the path of the pinned baselines in a data directory.

@@ -26,7 +26,8 @@ const endpointsName = "endpoints.json"
 type Endpoints struct {
 	PID            int    `json:"pid"`
 	DataDir        string `json:"data_dir"`
-	IngestURL      string `json:"ingest_url"` // http://host:port, https:// with a certificate; also /readyz and /metrics of all stages
+	IngestURL      string `json:"ingest_url"`            // http://host:port, https:// with a certificate; also /readyz and /metrics of all stages
+	ConsoleURL     string `json:"console_url,omitempty"` // of the pages for people
 	NATSURL        string `json:"nats_url"`
 	NATSMonitorURL string `json:"nats_monitor_url,omitempty"`
 	ClickHouseDSN  string `json:"clickhouse_dsn"`            // read-only on the embedded engine

@@ -29,6 +29,7 @@ type Machine struct {
 	lock     *durable.Lock
 	servers  servers
 	listener net.Listener // of ingest, which takes ownership of it
+	console  net.Listener // of the console, which takes ownership of it; nil: there is none
 	where    Endpoints
 
 	registry *prometheus.Registry
@@ -105,6 +106,11 @@ func (m *Machine) start(ctx context.Context) error {
 			return err
 		}
 	}
+	if m.console != nil {
+		if err := m.StartStage(Console); err != nil {
+			return err
+		}
+	}
 	if err := m.awaitReady(ctx); err != nil {
 		return err
 	}
@@ -152,7 +158,27 @@ func (m *Machine) claim(ctx context.Context) (err error) {
 	if m.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", m.cfg.Listen); err != nil {
 		return fmt.Errorf("listen for publishers: %w: choose another address with --listen", err)
 	}
+	if m.cfg.Console == "" {
+		return nil
+	}
+	if m.console, err = m.listenForBrowsers(ctx); err != nil {
+		return fmt.Errorf("listen for browsers: %w: choose another address with --console-listen", err)
+	}
 	return nil
+}
+
+// listenForBrowsers opens the listener of the console.
+func (m *Machine) listenForBrowsers(ctx context.Context) (net.Listener, error) {
+	listen := func(address string) (net.Listener, error) { return new(net.ListenConfig).Listen(ctx, "tcp", address) }
+	if m.cfg.Console != ConsoleAnywhere {
+		return listen(m.cfg.Console)
+	}
+	if port := m.cfg.listenPort(); port > 0 && port < 1<<16-1 {
+		if next, err := listen(fmt.Sprintf("127.0.0.1:%d", port+1)); err == nil {
+			return next, nil
+		}
+	}
+	return listen("127.0.0.1:0")
 }
 
 // awaitReady returns when every stage has started. Health does not signal changes, so
@@ -221,8 +247,11 @@ func (m *Machine) Stop(ctx context.Context) error {
 	if m.servers.broker != nil {
 		faults = append(faults, m.servers.broker.Stop(ctx))
 	}
-	if m.listener != nil {
-		if err := m.listener.Close(); !errors.Is(err, net.ErrClosed) { // ingest has closed it already
+	for _, listener := range []net.Listener{m.listener, m.console} {
+		if listener == nil {
+			continue
+		}
+		if err := listener.Close(); !errors.Is(err, net.ErrClosed) { // ingest or the console has closed it already
 			faults = append(faults, err)
 		}
 	}

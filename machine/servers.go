@@ -73,7 +73,12 @@ func (m *Machine) endpoints(listener net.Addr, sessionKey, handshakeKey string) 
 	if m.cfg.TLSCertFile != "" {
 		scheme = "https://"
 	}
+	console := ""
+	if m.console != nil {
+		console = scheme + reachable(m.console.Addr())
+	}
 	return Endpoints{
+		ConsoleURL:     console,
 		PID:            os.Getpid(),
 		DataDir:        m.cfg.DataDir,
 		IngestURL:      scheme + reachable(listener),

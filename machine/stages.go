@@ -16,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/reading"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/verifier"
+	"github.com/plumbline/plumbline/web"
 )
 
 // stage is a stage that was started.
@@ -104,6 +105,12 @@ func (m *Machine) stageOf(name string, env *service.Env) (serve func(context.Con
 		}
 		cfg.Schedule, cfg.Copies, cfg.Anchors = m.cfg.SealSchedule, m.cfg.Copies, m.cfg.Anchors
 		return func(ctx context.Context) error { return exporter.Serve(ctx, &cfg, env) }, cfg.Validate()
+	}
+	if name == Console {
+		cfg := m.cfg.console()
+		cfg.Common, cfg.Listen = m.common(), m.console.Addr().String()
+		cfg.ClickHouse = web.ClickHouse{DSN: m.servers.reader, Cluster: m.servers.clickhouse.Cluster}
+		return func(ctx context.Context) error { return web.ServeOn(ctx, m.console, &cfg, env) }, cfg.Validate()
 	}
 	return nil, []config.Fault{{Key: "stages", Message: name + " is not a stage"}}
 }

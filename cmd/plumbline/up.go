@@ -17,6 +17,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/reading"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/verifier"
+	"github.com/plumbline/plumbline/web"
 )
 
 type upCommand struct {
@@ -25,6 +26,7 @@ type upCommand struct {
 
 	Data                string        `aliases:"data-dir" default:"./plumbline-data" placeholder:"DIR" help:"Directory for all data (${default})."`
 	Listen              string        `default:"127.0.0.1:8080" help:"Address for publishers; port 0: any free port."`
+	ConsoleListen       string        `default:"auto" placeholder:"ADDRESS" help:"Address of the console, the pages for people (docs/CONSOLE.md). auto: on 127.0.0.1, the port after that of --listen, or any free one if it is taken. none: no console."`
 	TokenFile           string        `type:"path" help:"File of hashed tokens (plumbline token new). Default: tokens.jsonl in the data directory, if it exists; required unless the address is loopback."`
 	TLSCertFile         string        `name:"tls-cert-file" type:"path" help:"Certificate (PEM), to serve publishers over HTTPS with TLS 1.3. The handshake requires it unless the address is loopback."`
 	TLSKeyFile          string        `name:"tls-key-file" type:"path" help:"Key (PEM) of the certificate."`
@@ -67,6 +69,7 @@ func stageKeys() map[string][]string {
 	return map[string][]string{
 		machine.Ingest: config.Keys(&accept), machine.Verifier: config.Keys(new(verifier.Config)),
 		machine.Drift: config.Keys(new(drift.Config)), machine.Exporter: config.Keys(new(exporter.Config)),
+		machine.Console: config.Keys(new(web.Config)),
 	}
 }
 
@@ -134,7 +137,7 @@ func (c *upCommand) config(con *console) machine.Config {
 	}
 	return machine.Config{
 		Faults:  faults,
-		DataDir: c.Data, Listen: c.Listen, TokenFile: c.TokenFile, TLSCertFile: c.TLSCertFile, TLSKeyFile: c.TLSKeyFile,
+		DataDir: c.Data, Listen: c.Listen, Console: c.console(), TokenFile: c.TokenFile, TLSCertFile: c.TLSCertFile, TLSKeyFile: c.TLSKeyFile,
 		CardSignatures: c.CardSignatures, CardIssuerKeysFile: c.CardIssuerKeysFile, A2AAgentCards: c.A2AAgentCards, MessagePoliciesFile: c.MessagePoliciesFile,
 		Ports: c.Ports, NATS: c.NATS, ClickHouse: c.ClickHouse, Copies: c.Copies, Anchors: c.Anchors,
 		DriftMode: c.DriftMode, DriftResidentBytes: c.DriftResidentBytes, DriftComparison: &c.DriftComparison, Thresholds: &c.Thresholds, Connections: &c.Connections,
@@ -142,6 +145,14 @@ func (c *upCommand) config(con *console) machine.Config {
 		Version: service.BuildVersion(), Log: log,
 		Progress: func(message string) { fmt.Fprintln(con.errs, message) }, Fetching: con.fetching,
 	}
+}
+
+// console returns the address of the console; none where empty.
+func (c *upCommand) console() string {
+	if c.ConsoleListen == "none" {
+		return ""
+	}
+	return c.ConsoleListen
 }
 
 // announce prints where everything is reached.
@@ -159,6 +170,7 @@ func (c *upCommand) announce(con *console, at machine.Endpoints) error {
 		query, dsn = "query (read-only)", at.ClickHouseDSN
 	}
 	err := writeRows(con.out, [][]any{ // without the rows of external servers, which are empty
+		{"console", at.ConsoleURL},
 		{"publish to", at.IngestURL},
 		{"tokens", tokens},
 		{"health, metrics", at.IngestURL + "/readyz, /metrics"},

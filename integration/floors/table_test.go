@@ -70,7 +70,10 @@ var table = []floor{
 	{of: list("pipeline/...", "-pipeline/ingest/...", "-pipeline/api/..."), never: list("pipeline/api/..."), why: "only ingest mounts the routes of package api"},
 	{of: list("pipeline/ingest/...", "pipeline/api/...", "pipeline/request/..."), never: list(clickhouse, "pipeline/store", "pipeline/database", "pipeline/reading"), why: "a trace is accepted without the database, and without its client's code"},
 	{of: list("pipeline/reading"), never: list("pipeline/ingest/...", "pipeline/api/..."), why: "readers are answered from the tables; cmd/ingest and package machine put ingest and its reading side together"},
-	{of: list("cmd/ingest", "cmd/verifier", "cmd/drift", "cmd/exporter"), never: list("machine/...", "child", servers), why: "a service takes addresses; only the tool starts all of them on one machine"},
+	{of: list("pipeline/..."), never: list("web/..."), why: "the pages depend on the pipeline, which works without them"},
+	{of: list("web/..."), never: list("child", stages, servers, top), why: "the pages are made of the tables, and of what the process shows of itself; they take addresses of servers"},
+	{of: list("web/rows"), never: list(nats, "pipeline/stream", "pipeline/config", "pipeline/service", kong, prometheus, yaml), why: "the tables are read without a broker"},
+	{of: list("cmd/ingest", "cmd/verifier", "cmd/drift", "cmd/exporter", "cmd/console"), never: list("machine/...", "child", servers), why: "a service takes addresses; only the tool starts all of them on one machine"},
 	{of: list("broker/...", "-broker/brokertest/...", "engine/...", "-engine/enginetest/..."), never: list(stages, top), why: "the servers do not depend on their clients"},
 	{of: list("fleet/..."), only: list("fleet/...", "schema/..."), why: "the simulated fleet uses only what an agent has"},
 	{of: list("child"), only: list("child"), why: "processes, and nothing else"},
@@ -90,7 +93,7 @@ type owner struct {
 
 var owners = []owner{
 	{nats, list("pipeline/stream", "client/overnats", "broker/...", "examples/nats", "cmd/plumbline/bench/floor"), "the broker is reached through pipeline/stream; agents bring a connection to client/overnats, or publish as examples/nats does; broker runs the server and writes its users; the floor of the benchmark does not use what it is compared with"},
-	{clickhouse, list("pipeline/database", "pipeline/store", "engine/...", "cmd/plumbline/bench/floor"), "the database is reached through pipeline/store and pipeline/database; engine asks whether its child answers; the floor of the benchmark does not use what it is compared with"},
+	{clickhouse, list("pipeline/database", "pipeline/store", "web/rows", "engine/...", "cmd/plumbline/bench/floor"), "the database is reached through pipeline/store and pipeline/database, by the console through web/rows; engine asks whether its child answers; the floor of the benchmark does not use what it is compared with"},
 	{kong, list("pipeline/config", "cmd/plumbline"), "settings are read in one place; the tool has commands of its own"},
 	{"github.com/minio/minio-go/...", list("pipeline/destination/s3"), "object stores are reached through pipeline/destination"},
 }

@@ -1,0 +1,90 @@
+package web
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/auth"
+	"github.com/plumbline/plumbline/pipeline/config"
+	"github.com/plumbline/plumbline/pipeline/transport"
+)
+
+// Config configures the console.
+type Config struct {
+	config.Common `embed:""`
+	ClickHouse    ClickHouse `embed:"" prefix:"clickhouse-"`
+
+	Listen      string        `help:"Address of the console, for browsers."`
+	TokenFile   string        `help:"File of hashed tokens (plumbline token new writes it). People log in with a token that has the scope traces:read. Required unless the address is loopback." type:"path"`
+	TLSCertFile string        `name:"tls-cert-file" help:"Certificate (PEM) to serve HTTPS with." type:"path"`
+	TLSKeyFile  string        `name:"tls-key-file" help:"Key (PEM) of the certificate." type:"path"`
+	SessionTime time.Duration `help:"How long a login lasts at most. A token that is revoked ends it at once."`
+	QueryTime   time.Duration `help:"Maximum duration of one query of a page."`
+	QueryRows   uint64        `help:"Maximum number of rows that one query of a page may read."`
+}
+
+// ClickHouse is the database that the pages are made of.
+type ClickHouse struct {
+	DSN     string `name:"dsn" help:"Database: clickhouse://user:password@host:9000/plumbline. A user that may only read is enough." secret:"userinfo"`
+	Cluster string `placeholder:"NAME" help:"ClickHouse cluster over which the tables are distributed. Empty: one server."`
+}
+
+// Default returns the configuration of a console on loopback, open to this machine.
+func Default() Config {
+	return Config{
+		Common:      config.DefaultCommon(""),
+		ClickHouse:  ClickHouse{DSN: config.DefaultClickHouse().DSN},
+		Listen:      "127.0.0.1:8081",
+		SessionTime: 12 * time.Hour,
+		QueryTime:   10 * time.Second,
+		QueryRows:   200_000_000,
+	}
+}
+
+// Validate returns every fault.
+func (c *Config) Validate() []config.Fault {
+	faults := config.Faults(c.Common.Validate())
+	faults.Check(c.Listen != "", "listen", "is empty: want host:port")
+	faults.CheckAddress("listen", c.Listen)
+	whole := config.ClickHouse{DSN: c.ClickHouse.DSN, Cluster: c.ClickHouse.Cluster}
+	faults = append(faults, whole.Validate()...)
+	paired := (c.TLSCertFile == "") == (c.TLSKeyFile == "")
+	faults.Check(paired, "tls_cert_file", "set both tls_cert_file and tls_key_file, or neither")
+	faults.Check(c.SessionTime >= time.Minute, "session_time", "%s: want at least 1m", c.SessionTime)
+	faults.Check(c.QueryTime >= time.Second, "query_time", "%s: want at least 1s", c.QueryTime)
+	faults.Check(c.QueryRows > 0, "query_rows", "want at least 1")
+	return faults
+}
+
+// FileFaults returns the faults of the files that the configuration names.
+func (c *Config) FileFaults() []config.Fault {
+	address := c.Listen
+	if _, _, err := net.SplitHostPort(address); err != nil { // reported as a fault of its own
+		address = "127.0.0.1:0"
+	}
+	_, _, faults := c.readFiles(address, slog.New(slog.DiscardHandler))
+	return append(c.Common.FileFaults(), faults...)
+}
+
+// readFiles reads the token file and the certificate, and returns every fault. tls is nil for plain HTTP.
+func (c *Config) readFiles(address string, log *slog.Logger) (keeper *auth.Keeper, secure *tls.Config, faults config.Faults) {
+	keeper, err := auth.Open(c.TokenFile, address, log)
+	faults.Check(err == nil, "token_file", "%v", err)
+	secure, err = c.serverTLS()
+	faults.Check(err == nil, "tls_cert_file", "%v", err)
+	return keeper, secure, faults
+}
+
+func (c *Config) serverTLS() (*tls.Config, error) {
+	if c.TLSCertFile == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.TLSCertFile, c.TLSKeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("tls_cert_file %s, tls_key_file %s: %w", c.TLSCertFile, c.TLSKeyFile, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: transport.MinimumTLS}, nil
+}

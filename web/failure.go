@@ -1,0 +1,54 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/auth"
+	"github.com/plumbline/plumbline/pipeline/database"
+)
+
+var (
+	errForged = errors.New("the form is not of this session")
+	errNoPage = errors.New("there is no such page")
+)
+
+// missing is the error for a thing that does not exist, or that the token does not cover: an answer never
+// says which of the two.
+type missing struct{ what string }
+
+func (m missing) Error() string { return "there is no " + m.what }
+
+// errorPage is the data of error.html: what happened, and what to do.
+type errorPage struct{ What, Do string }
+
+// failure returns the page for an error. It logs what concerns only the operator.
+func (s *server) failure(ctx context.Context, route string, err error) page {
+	said := func(code int, title, what, do string) page {
+		return page{file: "error.html", title: title, code: code, data: errorPage{what, do}}
+	}
+	absent, isAbsent := errors.AsType[missing](err)
+	switch {
+	case errors.Is(err, errNoPage):
+		return said(http.StatusNotFound, "No such page", "There is no page at this address.", "Choose one of the pages above.")
+	case isAbsent:
+		return said(http.StatusNotFound, "Not found", "There is no "+absent.what+", or your token does not cover it.", "Check the address, or search for it.")
+	case errors.Is(err, errForged):
+		return said(http.StatusForbidden, "Not done", "This form was not sent from a page of your session, so nothing was changed.", "Go back, load the page again, and repeat it.")
+	case errors.Is(err, auth.ErrScope):
+		return said(http.StatusForbidden, "Not permitted", fmt.Sprintf("Your token may not do this: %v.", err), "Log in with a token that has the scope, or have it added to yours.")
+	case database.TooBroad(err):
+		return said(http.StatusServiceUnavailable, "Too much to read", "The database would read too many rows, or use too much memory, for this page.", "Choose a shorter time or a single agent. The operator can raise query_rows of the console.")
+	case ctx.Err() != nil:
+		return said(http.StatusServiceUnavailable, "Interrupted", "The request ended before the database answered.", "Load the page again.")
+	case database.TimedOut(err):
+		return said(http.StatusServiceUnavailable, "The database is slow", fmt.Sprintf("The database did not answer within %s.", s.cfg.QueryTime.Round(time.Second)), "Load the page again later, or choose a shorter time.")
+	}
+	s.log.Error("a page of the console could not be read", "route", route, "error", err)
+	return said(http.StatusServiceUnavailable, "The database cannot be read",
+		"The console cannot read the database now. Publishing is not affected: traces wait in the broker until they are stored.",
+		"Load the page again in a moment. If it stays so, the log of the console says why, and plumbline check examines the database.")
+}

@@ -1,0 +1,140 @@
+package web
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/plumbline/plumbline/pipeline/auth"
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/web/rows"
+)
+
+const (
+	fleetAge   = 5 * time.Second // how old the figures of the fleet's page may be
+	fleetAgent = 25              // agents in each list
+	fleetTypes = 40
+	rateFor    = time.Hour
+	countedFor = 24 * time.Hour
+	delayFor   = 5 * time.Minute
+)
+
+// routes adds the pages. Each has its entry in the navigation here, if it has one.
+func (s *server) routes() {
+	s.nav = []place{{"Fleet", "/", "f"}}
+	s.page("GET /{$}", auth.TracesRead, s.fleet)
+	s.page("GET /agent", auth.TracesRead, s.agent)
+}
+
+// fleetFigures is the answer of the database for the fleet's page.
+type fleetFigures struct {
+	AsOf      time.Time
+	Rates     []rows.Minute
+	Active    []rows.Active
+	Types     []rows.ProblemCount
+	Of        []rows.ProblemCount
+	Drifting  []rows.Alert
+	Delay     rows.Delay
+	Unsettled rows.Unsettled
+}
+
+// fleetPage is the data of fleet.html.
+type fleetPage struct {
+	fleetFigures
+	Chart    bars
+	Agents   uint64 // that were active within a day
+	Traces   uint64 // of a day
+	PerMin   string
+	Problems uint64
+	Critical uint64
+	Troubled []troubled
+	Health   []component
+	Backlogs []backlog
+}
+
+// troubled is an agent that someone should look at, with the reasons.
+type troubled struct {
+	rows.ProblemCount
+	Drifts   bool
+	Traces   uint64 // of a day, if the agent is among the most active ones
+	LastSeen time.Time
+}
+
+// fleet answers with the state of the whole fleet.
+func (s *server) fleet(v *visit) (page, error) {
+	figures, err := s.fleets.get(v.Context(), v.agents(), s.now(), fleetAge, func(ctx context.Context) (fleetFigures, error) {
+		return s.readFleet(ctx, v.agents())
+	})
+	if err != nil {
+		return page{}, err
+	}
+	p := fleetPage{fleetFigures: figures, Troubled: trouble(figures), Health: s.components(), Backlogs: s.backlogs()}
+	minutes := map[time.Time]uint64{}
+	for _, m := range figures.Rates {
+		minutes[m.At.UTC()] = m.Traces
+	}
+	to := figures.AsOf.UTC()
+	p.Chart = newBars("Traces received in each minute of the last hour", "trace", minutes, to.Add(-rateFor).Truncate(time.Minute).Add(time.Minute), to, time.Minute)
+	if len(figures.Active) > 0 {
+		p.Agents, p.Traces = figures.Active[0].AllAgents, figures.Active[0].AllTraces
+	}
+	for _, t := range figures.Types {
+		p.Problems += t.Problems
+		p.Critical += t.Critical
+	}
+	p.PerMin = number(minutes[to.Truncate(time.Minute).Add(-time.Minute)])
+	return page{file: "fleet.html", title: "Fleet", data: p}, nil
+}
+
+// readFleet asks the database everything at once.
+func (s *server) readFleet(ctx context.Context, agents store.Agents) (f fleetFigures, err error) {
+	f.AsOf = s.now()
+	day := f.AsOf.Add(-countedFor)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) { f.Rates, err = s.rows.Rates(ctx, agents, f.AsOf.Add(-rateFor)); return err })
+	group.Go(func() (err error) { f.Active, err = s.rows.Active(ctx, agents, day, fleetAgent); return err })
+	group.Go(func() (err error) { f.Types, f.Of, err = s.rows.Problems(ctx, agents, day, fleetTypes); return err })
+	group.Go(func() (err error) { f.Drifting, err = s.rows.Drifting(ctx, agents, fleetAgent); return err })
+	group.Go(func() (err error) { f.Delay, err = s.rows.Delays(ctx, agents, f.AsOf.Add(-delayFor)); return err })
+	group.Go(func() (err error) { f.Unsettled, err = s.rows.Unsettled(ctx, agents, day); return err })
+	return f, group.Wait()
+}
+
+// trouble returns the agents that drift or have problems: those that drift first, then by the weight of their
+// problems.
+func trouble(f fleetFigures) []troubled {
+	of := map[string]*troubled{}
+	get := func(agent string) *troubled {
+		if of[agent] == nil {
+			of[agent] = &troubled{ProblemCount: rows.ProblemCount{AgentID: agent}}
+		}
+		return of[agent]
+	}
+	for _, c := range f.Of {
+		get(c.AgentID).ProblemCount = c
+	}
+	for _, a := range f.Drifting {
+		get(a.AgentID).Drifts = true
+	}
+	for _, a := range f.Active {
+		if t := of[a.AgentID]; t != nil {
+			t.Traces, t.LastSeen = a.Traces, a.LastSeen
+		}
+	}
+	list := make([]troubled, 0, len(of))
+	for _, agent := range slices.Sorted(maps.Keys(of)) {
+		list = append(list, *of[agent])
+	}
+	weight := func(t troubled) (w [4]uint64) {
+		if t.Drifts {
+			w[0] = 1
+		}
+		w[1], w[2], w[3] = t.Critical, t.High, t.Problems
+		return w
+	}
+	slices.SortStableFunc(list, func(a, b troubled) int { x, y := weight(a), weight(b); return slices.Compare(y[:], x[:]) })
+	return list[:min(len(list), fleetAgent)]
+}

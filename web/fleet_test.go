@@ -1,0 +1,86 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/store"
+)
+
+const hostile = `</title><script>alert(1)</script><img src=x onerror=alert(1)>"'` + "\u202e"
+
+func TestEmptyFleet(t *testing.T) {
+	r := start(t, nil)
+	r.visitor("").page("/", "No trace within 24 hours", "No alert is open", "No problem was found")
+}
+
+// The fleet's page counts what was received within its times, by type and by agent, and not what came before.
+func TestFleet(t *testing.T) {
+	r := start(t, nil)
+	var facts []fact
+	for i := range 1200 {
+		facts = append(facts, fact{agent: "calm", trace: fmt.Sprint("c-", i), session: "s", ago: time.Duration(i) * time.Second})
+	}
+	facts = append(facts,
+		fact{agent: "wild", trace: "w-1", session: "s", ago: 2 * time.Hour, violations: []string{"FORBIDDEN_ACTION", "FORBIDDEN_ACTION"}, findings: []string{"DENIED_BUT_ACTED"}},
+		fact{agent: "past", trace: "p-1", session: "s", ago: 25 * time.Hour, violations: []string{"CARD_EXPIRED"}})
+	r.put(r.rows, facts...)
+	r.alert(r.rows, "wild", "it buys what it never bought")
+	if err := r.rows.InsertSessions(t.Context(), []store.Session{{AgentID: "calm", SessionID: "held", Version: 1, Status: store.SessionHeld, Reason: "rows differ"}}); err != nil {
+		t.Fatal(err)
+	}
+	err := r.rows.InsertDeadLetters(t.Context(), []store.DeadLetter{{Stage: "verifier", Received: time.Now(), Reason: "invalid_json", Raw: []byte("{")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := r.visitor("").page("/", "1\u2009201", "FORBIDDEN_ACTION", "DENIED_BUT_ACTED", "it buys what it never bought", "value drift", "after <b>200 ms</b>",
+		"<dt>active agents</dt><dd>2</dd>", "<dt>open drift alerts</dt><dd>1</dd>", "<dt>problems in 24 hours, 3 critical</dt><dd>3</dd>",
+		"<dt>sessions held</dt><dd>1</dd>", "<dt>open dead letters of 24 hours</dt><dd>1</dd>")
+	if strings.Contains(text, "past") || strings.Contains(text, "CARD_EXPIRED") {
+		t.Errorf("a trace of yesterday is on the page:\n%s", text)
+	}
+}
+
+// A visitor sees the agents of the token, of this tenant, and no others.
+func TestFleetOfAToken(t *testing.T) {
+	r := start(t, nil, "all-token * traces:read", "shop-token shop.* traces:read", "one-token other traces:read")
+	for _, agent := range []string{"shop.a", "other"} {
+		r.put(r.rows, fact{agent: agent, trace: "t-" + agent, session: "s", violations: []string{"UNBOUNDED_ACTION"}})
+		r.alert(r.rows, agent, "drift of "+agent)
+	}
+	foreign := r.tenant("neighbour")
+	r.put(foreign, fact{agent: "shop.foreign", trace: "t", session: "s", violations: []string{"CARD_MISMATCH"}})
+	r.alert(foreign, "shop.foreign", "drift of shop.foreign")
+	for token, sees := range map[string]string{"all-token": "shop.a other", "shop-token": "shop.a", "one-token": "other"} {
+		visitor := r.visitor(token)
+		text := visitor.page("/")
+		for _, agent := range []string{"shop.a", "other", "shop.foreign"} {
+			want := strings.Contains(sees, agent)
+			if strings.Contains(text, ">"+agent+"<") != want || strings.Contains(text, "drift of "+agent+"<") != want {
+				t.Errorf("%s: agent %s on the page is not %v:\n%s", token, agent, want, text)
+			}
+			code, page := visitor.get("/agent?id=" + agent)
+			if (code == 200 && strings.Contains(page, "drift of "+agent)) != want {
+				t.Errorf("%s: the page of agent %s: %d, want %v", token, agent, code, want)
+			}
+		}
+		if strings.Contains(text, "CARD_MISMATCH") {
+			t.Errorf("%s: a problem of another tenant is counted:\n%s", token, text)
+		}
+	}
+}
+
+// Whatever an agent writes is text on every page.
+func TestHostileTextIsText(t *testing.T) {
+	r := start(t, nil)
+	r.put(r.rows, fact{agent: hostile, trace: hostile, session: hostile, text: hostile, violations: []string{hostile}, findings: []string{hostile}})
+	r.alert(r.rows, hostile, hostile)
+	for _, path := range []string{"/", "/agent?id=" + escaped(hostile)} {
+		text := r.visitor("").page(path, "&lt;script&gt;alert(1)&lt;/script&gt;")
+		if strings.Contains(text, "<script>alert") || strings.Contains(text, "<img") || strings.Contains(text, `"'`) {
+			t.Errorf("%s: text of an agent is markup:\n%s", path, text)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// functions are those of the templates. Each returns text, which html/template escapes.
+func (s *server) functions() template.FuncMap {
+	return template.FuncMap{
+		"asset":    func(name string) string { return s.assets[name].address },
+		"ago":      func(at time.Time) string { return ago(s.now().Sub(at)) },
+		"when":     when,
+		"machine":  func(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) },
+		"number":   number[uint64],
+		"seconds":  seconds,
+		"score":    func(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) },
+		"words":    words,
+		"lower":    strings.ToLower,
+		"plural":   plural,
+		"duration": func(d time.Duration) string { return strings.TrimSuffix(ago(d), " ago") },
+	}
+}
+
+// when returns a time for people, to the second in UTC.
+func when(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05") }
+
+// ago returns how long something is past, in its largest unit.
+func ago(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "in the future"
+	case d < 2*time.Second:
+		return "just now"
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s ago", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h ago", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days ago", int(d.Hours()/24))
+}
+
+// number returns a whole number with a thin space between groups of three digits.
+func number[T ~uint64 | ~uint32 | ~int](n T) string {
+	digits := fmt.Sprint(n)
+	var text strings.Builder
+	for i, digit := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			text.WriteRune('\u2009')
+		}
+		text.WriteRune(digit)
+	}
+	return text.String()
+}
+
+// seconds returns a time of so many seconds.
+func seconds(s float64) string {
+	switch {
+	case s < 0.9995:
+		return fmt.Sprintf("%.0f ms", s*1000)
+	case s < 99.5:
+		return fmt.Sprintf("%.1f s", s)
+	}
+	return strings.TrimSuffix(ago(time.Duration(s*float64(time.Second))), " ago")
+}
+
+// words returns a word of the pipeline, such as value_drift, as people write it.
+func words(word string) string { return strings.ReplaceAll(word, "_", " ") }
+
+// plural returns a number and a noun, which gets an s unless the number is 1.
+func plural(n any, noun string) string {
+	count := fmt.Sprint(n)
+	if count == "1" {
+		return "1 " + noun
+	}
+	if n, err := strconv.ParseUint(count, 10, 64); err == nil {
+		count = number(n)
+	}
+	return count + " " + noun + "s"
+}

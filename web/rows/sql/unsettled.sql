@@ -1,0 +1,27 @@
+SELECT
+    (
+        SELECT count()
+        FROM sessions FINAL
+        WHERE tenant = {tenant:String} AND status = 'held'
+          AND ({every:UInt8} OR has({agents:Array(String)}, agent_id) OR arrayExists(prefix -> startsWith(agent_id, prefix), {prefixes:Array(String)}))
+    ) AS held,
+    (
+        SELECT count()
+        FROM
+        (
+            SELECT digest, received_at
+            FROM dead_letters FINAL
+            PREWHERE received_at >= toDateTime64({since:Int64}, 9, 'UTC')
+            WHERE tenant = {tenant:String}
+              AND ({every:UInt8} OR has({agents:Array(String)}, agent_id) OR arrayExists(prefix -> startsWith(agent_id, prefix), {prefixes:Array(String)}))
+        ) AS l
+        LEFT JOIN
+        (
+            SELECT digest, max(marked_at) AS at
+            FROM dead_letter_marks
+            WHERE tenant = {tenant:String}
+            GROUP BY digest
+        ) AS m ON l.digest = m.digest
+        WHERE m.at < l.received_at
+    ) AS dead_letters
+SETTINGS join_use_nulls = 0

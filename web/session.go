@@ -1,0 +1,104 @@
+package web
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// mostSessions is how many logins are held. One more ends the oldest.
+const mostSessions = 10_000
+
+// session is one login. It has the hash of the token and not the token, and every request asks the token
+// file again what the hash permits, so a revoked token ends its sessions.
+type session struct {
+	token   [sha256.Size]byte // SHA-256 of the bearer token
+	form    string            // every form of the session's pages repeats it
+	expires time.Time
+}
+
+// sessions holds the logins of this process by the SHA-256 of their cookie. A restart ends them.
+type sessions struct {
+	lasts time.Duration
+	now   func() time.Time
+
+	mu   sync.Mutex
+	open map[[sha256.Size]byte]*session
+}
+
+func newSessions(lasts time.Duration) *sessions {
+	return &sessions{lasts: lasts, now: time.Now, open: map[[sha256.Size]byte]*session{}}
+}
+
+// begin returns the cookie's value of a new session.
+func (s *sessions) begin(token string) (cookie string) {
+	cookie = rand.Text()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	var oldest [sha256.Size]byte
+	for id, one := range s.open {
+		if !now.Before(one.expires) {
+			delete(s.open, id)
+		} else if first, ok := s.open[oldest]; !ok || one.expires.Before(first.expires) {
+			oldest = id
+		}
+	}
+	if len(s.open) >= mostSessions {
+		delete(s.open, oldest)
+	}
+	s.open[sha256.Sum256([]byte(cookie))] = &session{token: sha256.Sum256([]byte(token)), form: rand.Text(), expires: now.Add(s.lasts)}
+	return cookie
+}
+
+// of returns the session of a cookie's value, or nil.
+func (s *sessions) of(cookie string) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.open[sha256.Sum256([]byte(cookie))]
+	if one == nil || !s.now().Before(one.expires) {
+		return nil
+	}
+	return one
+}
+
+func (s *sessions) end(cookie string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, sha256.Sum256([]byte(cookie)))
+}
+
+// genuine reports whether a form comes from a page of this session.
+func (s *session) genuine(form string) bool {
+	return subtle.ConstantTimeCompare([]byte(s.form), []byte(form)) == 1
+}
+
+// cookieName is the name of the session's cookie. Browsers accept the prefix __Host- only over HTTPS, from
+// this very host.
+func cookieName(r *http.Request) string {
+	if r.TLS != nil {
+		return "__Host-plumbline"
+	}
+	return "plumbline"
+}
+
+func (s *sessions) cookie(r *http.Request, value string) *http.Cookie {
+	c := &http.Cookie{Name: cookieName(r), Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil, MaxAge: int(s.lasts.Seconds())}
+	if value == "" {
+		c.MaxAge = -1
+	}
+	return c
+}
+
+// local returns a path of this console to continue at, and "/" for anything else: a login page must not
+// lead to another site.
+func local(next string) string {
+	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+		return "/"
+	}
+	return next
+}
