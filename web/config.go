@@ -2,7 +2,6 @@ package web
 
 import (
 	"crypto/tls"
-	"fmt"
 	"log/slog"
 	"net"
 	"time"
@@ -73,18 +72,7 @@ func (c *Config) FileFaults() []config.Fault {
 func (c *Config) readFiles(address string, log *slog.Logger) (keeper *auth.Keeper, secure *tls.Config, faults config.Faults) {
 	keeper, err := auth.Open(c.TokenFile, address, log)
 	faults.Check(err == nil, "token_file", "%v", err)
-	secure, err = c.serverTLS()
+	secure, err = transport.Server(c.TLSCertFile, c.TLSKeyFile)
 	faults.Check(err == nil, "tls_cert_file", "%v", err)
 	return keeper, secure, faults
-}
-
-func (c *Config) serverTLS() (*tls.Config, error) {
-	if c.TLSCertFile == "" {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(c.TLSCertFile, c.TLSKeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("tls_cert_file %s, tls_key_file %s: %w", c.TLSCertFile, c.TLSKeyFile, err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: transport.MinimumTLS}, nil
 }

@@ -44,7 +44,9 @@ func steps(t *testing.T, document string) (found []step) {
 // line of … for any lines, and addresses may have other ports.
 func agrees(got, want string) bool {
 	pattern := regexp.QuoteMeta(strings.TrimSpace(want))
-	pattern = strings.ReplaceAll(pattern, "127\\.0\\.0\\.1:8080", `127\.0\.0\.1:\d+`)
+	for _, port := range []string{"8080", "8081"} { // the documents have the default ports
+		pattern = strings.ReplaceAll(pattern, "127\\.0\\.0\\.1:"+port, `127\.0\.0\.1:\d+`)
+	}
 	pattern = regexp.MustCompile(`(?m)^…\n?`).ReplaceAllString(pattern, "(?s:.*)")
 	pattern = strings.ReplaceAll(pattern, "…", ".*")
 	trimmed := regexp.MustCompile(`(?m) +$`).ReplaceAllString(strings.TrimSpace(got), "")

@@ -77,7 +77,7 @@ func (c *Config) readFiles(address string, log *slog.Logger) (f files, faults co
 	var err error
 	f.keeper, err = auth.Open(c.TokenFile, address, log)
 	faults.Check(err == nil, "token_file", "%v", err)
-	f.tls, err = c.serverTLS()
+	f.tls, err = transport.Server(c.TLSCertFile, c.TLSKeyFile)
 	faults.Check(err == nil, "tls_cert_file", "%v", err)
 	err = c.requireCertificates(f.tls)
 	faults.Check(err == nil, "tls_client_ca_file", "%v", err)
@@ -94,19 +94,6 @@ func (c *Config) FileFaults() []config.Fault {
 	}
 	_, faults := c.readFiles(address, slog.New(slog.DiscardHandler))
 	return append(c.Common.FileFaults(), faults...)
-}
-
-// serverTLS returns the configuration for HTTPS, or nil for plain HTTP. TLS 1.3 is the minimum,
-// because handshake messages need it (AAP section 9.4).
-func (c *Config) serverTLS() (*tls.Config, error) {
-	if c.TLSCertFile == "" {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(c.TLSCertFile, c.TLSKeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("tls_cert_file %s, tls_key_file %s: %w", c.TLSCertFile, c.TLSKeyFile, err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: transport.MinimumTLS}, nil
 }
 
 // requireCertificates requires client certificates of the authorities in tls_client_ca_file, if

@@ -1,7 +1,8 @@
 // Package transport decides which connections may carry handshake messages (AAP section 9.4):
 // those within one machine, and those over TLS 1.3.
 //
-// It owns the rule and no connection. HTTP and NATS servers and clients use it to check theirs.
+// It owns the rule, the configuration of HTTPS servers, and no connection. HTTP and NATS servers and clients use it to check
+// theirs.
 package transport
 
 import (
@@ -57,4 +58,17 @@ func CheckBroker(address string, demands bool, state *tls.ConnectionState) error
 		return fmt.Errorf("the connection to the broker at %s: %w", address, err)
 	}
 	return nil
+}
+
+// Server returns the configuration of an HTTPS server with a certificate (PEM), or nil if none is given. TLS 1.3 is
+// the minimum: handshake messages need it (AAP section 9.4), and every browser has it.
+func Server(certFile, keyFile string) (*tls.Config, error) {
+	if certFile == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("tls_cert_file %s, tls_key_file %s: %w", certFile, keyFile, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: MinimumTLS}, nil
 }
