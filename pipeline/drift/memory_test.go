@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/fleet"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -267,4 +269,44 @@ func (b life) publish(t *testing.T, p *publisher, traces int, evicts bool) (most
 		}
 	}
 	return most, left, alerts
+}
+
+// A stage drops a large series while nothing arrives, keeps a small one, and reads the large one for its next trace.
+func TestLargeSeriesLeavesAQuietStage(t *testing.T) {
+	s := newScene(t, fleet.Config{Seed: 1, Agents: 1, Traces: 1})
+	s.cfg.BatchAge, s.cfg.Lateness = 20*time.Millisecond, time.Millisecond
+	began := time.Now().Add(-time.Hour)
+	trace := func(agent string, i int) stream.Record {
+		raw := usual(fmt.Sprint("tr-", i), agent, began.Add(time.Duration(i)*time.Second))
+		session := fmt.Sprintf(`"session_id":"%064d"`, i)
+		return pipelinetest.Record(agent, bytes.Replace(raw, []byte(`"session_id":"s"`), []byte(session), 1))
+	}
+	records := []stream.Record{trace("small", 0)}
+	for i := range 45 { // fewer than a baseline needs
+		records = append(records, trace("large", i))
+	}
+	process := s.stage(s.connect())
+	worker := pipelinetest.Go(t, s.sharing(process))
+	inMemory := func() (agents []string) {
+		for _, p := range process.partitions {
+			p.mu.Lock()
+			for key := range p.fold.series {
+				agents = append(agents, key.AgentID)
+			}
+			p.mu.Unlock()
+		}
+		return agents
+	}
+	metric := func(name string) float64 { return pipelinetest.Metric(t, process.env, name, "") }
+	s.Publish(t, records...)
+	pipelinetest.Await(t, "points of all traces", func() bool { return metric("plumbline_drift_points_total") == float64(len(records)) })
+	pipelinetest.Await(t, "the large series left", func() bool { return slices.Equal(inMemory(), []string{"small"}) })
+	before := metric("plumbline_drift_series_read_total")
+	s.Publish(t, trace("large", 45))
+	pipelinetest.Await(t, "the point of one more trace", func() bool { return metric("plumbline_drift_points_total") == float64(len(records)+1) })
+	if read := metric("plumbline_drift_series_read_total") - before; read != 1 {
+		t.Errorf("%v states are read for a trace of a series that left", read)
+	}
+	worker.Stop(t)
+	s.checkReplay()
 }
