@@ -271,7 +271,7 @@ func (w *written) value(name string, value any) (raw jsontext.Value) {
 		}
 		raw = text
 	}
-	if len(raw) <= w.most && depth(raw) <= maxMemberDepth {
+	if depth, _ := schema.Nesting(raw); len(raw) <= w.most && depth <= maxMemberDepth {
 		return raw
 	}
 	w.leftOut = append(w.leftOut, name)
@@ -307,26 +307,6 @@ func endless(v reflect.Value, levels int) bool {
 		}
 	}
 	return false
-}
-
-// depth returns how many levels of objects and arrays JSON has.
-func depth(raw []byte) (deepest int) {
-	level, quoted := 0, false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			level++
-			deepest = max(deepest, level)
-		case c == '}' || c == ']':
-			level--
-		}
-	}
-	return deepest
 }
 
 // maxExact is the largest integer that a 64-bit float holds together with all below it. A

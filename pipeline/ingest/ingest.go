@@ -47,6 +47,7 @@ type upload struct {
 	grant     auth.Grant
 	began     time.Time
 	recheck   func() error // returns a problem if the token is not valid any more
+	report    func(*result)
 	lines     lines
 	forgotten time.Time // lines with an earlier timestamp may have copies that the broker does not recognise
 	unread    bool      // the body may have more lines
@@ -58,6 +59,9 @@ type upload struct {
 // sends the body again, and commit says why nothing is stored twice.
 func (s *server) postTraces(w http.ResponseWriter, r *http.Request, grant auth.Grant) (int, error) {
 	kind, err := request.MediaType(r, typesOfTraces...)
+	if err != nil && strings.HasPrefix(r.Header.Get("Content-Type"), typeProtobuf) {
+		err = problem.New(http.StatusUnsupportedMediaType, "media_type", "spans of OpenTelemetry are received at %s: %s", pathSpans, spansHint)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -74,6 +78,7 @@ func (s *server) postTraces(w http.ResponseWriter, r *http.Request, grant auth.G
 	now := time.Now()
 	u := upload{server: s, buffers: reused, grant: grant, began: now, forgotten: now.Add(-recognised)}
 	u.recheck = func() error { return s.router.Recheck(r, auth.TracesWrite) }
+	u.report = u.answer.add
 	u.lines = lines{body: body, whole: slices.Contains(typesOfTrace, kind), window: u.windows[0]}
 	u.lines.larger = func(wait bool) ([]byte, error) {
 		next := len(u.windows)
@@ -182,6 +187,8 @@ func (u *upload) advise(line []byte, faults []schema.Fault) []schema.Fault {
 		first.Message = "the line " + first.Message + ": put each trace on one line (jq -c), or send one trace a request with Content-Type: application/json"
 	case first.Pointer == "" && bytes.HasPrefix(bytes.TrimLeft(line, " \t\r\n"), []byte{'['}):
 		first.Message = "this is an array: send one JSON object per line, not an array (jq -c '.[]')"
+	case bytes.Contains(line, []byte(`"resourceSpans"`)):
+		first.Message += "; spans of OpenTelemetry are received at " + pathSpans + ": " + spansHint
 	}
 	return faults
 }
@@ -206,7 +213,7 @@ func (u *upload) refuse(as status, reason string, line []byte, faults ...schema.
 	u.deadLetters.add(wire.DeadLetter{Stage: stageName, Reason: reason, Faults: faults, Agent: agent, Data: slices.Clone(kept)})
 }
 
-// commit makes the chunk durable and writes the outcome of its lines. The returned problem is the
+// commit makes the chunk durable and reports the outcome of its lines. The returned problem is the
 // reason why the broker did not accept some of it.
 //
 // A crash during it leaves a part of the chunk in the stream. The lines are sent again under the
@@ -259,7 +266,7 @@ func (u *upload) commit(ctx context.Context) *problem.Problem {
 			}
 			next++
 		}
-		u.answer.add(r)
+		u.report(r)
 		u.metrics.lines[r.status].Inc()
 	}
 	u.clear()

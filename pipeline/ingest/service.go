@@ -19,6 +19,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/otel"
 	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/pipeline/request"
 	"github.com/plumbline/plumbline/pipeline/service"
@@ -93,6 +94,7 @@ func newServer(address net.Addr, cfg *Config, env *service.Env) (*server, error)
 	}
 	obs.Register(s.router, env.Health, env.Gatherer) // here they get answers to other methods, too
 	s.router.Route("POST /v1/traces", auth.TracesWrite, s.postTraces)
+	s.router.RouteAs("POST "+pathSpans, auth.TracesWrite, refuseSpans, s.postSpans)
 	return s, nil
 }
 
@@ -233,6 +235,8 @@ func (g *gate) publishers(w http.ResponseWriter, r *http.Request) {
 // metrics are the stage's counters.
 type metrics struct {
 	lines       [statuses]prometheus.Counter // by outcome; none for pending
+	spans       *prometheus.CounterVec       // by outcome
+	unmapped    *prometheus.CounterVec       // by reason
 	commitRows  prometheus.Histogram
 	commitTime  prometheus.Histogram
 	deadLetters *prometheus.CounterVec // by reason
@@ -243,6 +247,10 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	lines := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "plumbline_ingest_lines_total", Help: "Lines received, by outcome."}, []string{"outcome"})
 	m := &metrics{
+		spans: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "plumbline_ingest_otlp_spans_total", Help: "Spans of OpenTelemetry received, by outcome: that of their trace, or no_decision."}, []string{"outcome"}),
+		unmapped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "plumbline_ingest_otlp_unmapped_total", Help: "Spans of OpenTelemetry that gave no trace, by reason."}, []string{"reason"}),
 		commitRows: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "plumbline_ingest_commit_rows", Help: "Traces that ingest published together for one request.",
 			Buckets: prometheus.ExponentialBuckets(1, 4, 6)}),
@@ -256,7 +264,12 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	}
 	for s := accepted; s < statuses; s++ {
 		m.lines[s] = lines.WithLabelValues(s.String())
+		m.spans.WithLabelValues(s.String())
 	}
-	registerer.MustRegister(lines, m.commitRows, m.commitTime, m.deadLetters, m.dropped)
+	m.spans.WithLabelValues(noDecision)
+	for _, reason := range otel.Reasons() {
+		m.unmapped.WithLabelValues(reason)
+	}
+	registerer.MustRegister(lines, m.spans, m.unmapped, m.commitRows, m.commitTime, m.deadLetters, m.dropped)
 	return m
 }

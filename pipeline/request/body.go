@@ -2,6 +2,7 @@ package request
 
 import (
 	"compress/gzip"
+	"context"
 	"errors"
 	"io"
 	"mime"
@@ -137,11 +138,16 @@ func (rt *Router) Document(w http.ResponseWriter, r *http.Request, limit int64, 
 	}
 	held := rt.Hold(r)
 	defer held.Release()
-	var raw []byte
+	return held.ReadAll(r.Context(), body, limit)
+}
+
+// ReadAll reads a whole body of at most limit bytes into memory that it reserves as the bytes arrive.
+func (h *Holding) ReadAll(ctx context.Context, body io.Reader, limit int64) (raw []byte, err error) {
+	before := h.bytes
 	for {
 		if len(raw) == cap(raw) {
 			size := min(max(8<<10, 8*int64(cap(raw))), limit+1) // one more byte, to find the end
-			if err := held.Grow(r.Context(), size); err != nil {
+			if err := h.Grow(ctx, before+size); err != nil {
 				return nil, err
 			}
 			raw = append(make([]byte, 0, size), raw...)

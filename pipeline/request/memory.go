@@ -104,6 +104,9 @@ func (h *Holding) TryGrow(bytes int64) bool {
 	return true
 }
 
+// Share is the most memory that one request can reserve.
+func (h *Holding) Share() int64 { return min(h.memory.share, h.memory.size) }
+
 // Release ends the reservation.
 func (h *Holding) Release() {
 	h.share.bytes.Release(h.bytes)

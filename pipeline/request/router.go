@@ -74,7 +74,23 @@ type Handler func(w http.ResponseWriter, r *http.Request, grant auth.Grant) (cod
 
 // Route adds a route for tokens with a scope.
 func (rt *Router) Route(pattern string, scope auth.Scope, handle Handler) {
-	rt.add(Route{pattern, scope}, func(w http.ResponseWriter, r *http.Request, _ auth.Grant) (int, error) {
+	rt.RouteAs(pattern, scope, writeProblem, handle)
+}
+
+// Refuse answers a request with a problem in the form of its protocol. It returns the status code of
+// the answer, in terms of HTTP.
+type Refuse func(w http.ResponseWriter, r *http.Request, p *problem.Problem) (code int)
+
+func writeProblem(w http.ResponseWriter, _ *http.Request, p *problem.Problem) int { return p.Write(w) }
+
+// RouteAs is Route for a protocol that has a form of its own for problems.
+func (rt *Router) RouteAs(pattern string, scope auth.Scope, refuse Refuse, handle Handler) {
+	rt.add(Route{pattern, scope}, rt.Admitted(pattern, scope, refuse, handle))
+}
+
+// Admitted returns the handler of a route that is not mounted here. name is its name in metrics.
+func (rt *Router) Admitted(name string, scope auth.Scope, refuse Refuse, handle Handler) http.Handler {
+	return rt.answered(name, refuse, func(w http.ResponseWriter, r *http.Request, _ auth.Grant) (int, error) {
 		grant, err := rt.authorize(r, scope)
 		if err != nil {
 			return 0, err
@@ -87,20 +103,27 @@ func (rt *Router) Route(pattern string, scope auth.Scope, handle Handler) {
 }
 
 // Public adds a route that needs no token. Its handler gets the zero Grant.
-func (rt *Router) Public(pattern string, handle Handler) { rt.add(Route{Pattern: pattern}, handle) }
+func (rt *Router) Public(pattern string, handle Handler) {
+	rt.add(Route{Pattern: pattern}, rt.answered(pattern, writeProblem, handle))
+}
 
-func (rt *Router) add(route Route, handle Handler) {
-	rt.Handle(route.Pattern, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// answered returns a handler that measures, and answers with a problem where handle has failed.
+func (rt *Router) answered(name string, refuse Refuse, handle Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		code, err := handle(w, r, auth.Grant{})
 		if err != nil {
-			code = rt.Failure(route.Pattern, err).Write(w)
+			code = refuse(w, r, rt.Failure(name, err))
 		}
-		rt.took.WithLabelValues(route.Pattern, strconv.Itoa(code)).Observe(time.Since(began).Seconds())
+		rt.took.WithLabelValues(name, strconv.Itoa(code)).Observe(time.Since(began).Seconds())
 		if code == http.StatusRequestEntityTooLarge {
 			rt.linger(w, r, began)
 		}
-	}))
+	})
+}
+
+func (rt *Router) add(route Route, handler http.Handler) {
+	rt.Handle(route.Pattern, handler)
 	rt.routes[len(rt.routes)-1].Scope = route.Scope
 }
 

@@ -1,0 +1,88 @@
+package otel
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/plumbline/plumbline/schema"
+)
+
+// Answer returns an ExportTraceServiceResponse. It is a partial success if spans were rejected or there
+// is a message, which is then a warning.
+func Answer(encoding Encoding, rejected int64, message string) ([]byte, error) {
+	r := ptraceotlp.NewExportResponse()
+	if rejected > 0 || message != "" {
+		r.PartialSuccess().SetRejectedSpans(rejected)
+		r.PartialSuccess().SetErrorMessage(message)
+	}
+	if encoding == JSON {
+		return r.MarshalJSON()
+	}
+	return r.MarshalProto()
+}
+
+// Status returns the body of an answer that is no success.
+func Status(encoding Encoding, code codes.Code, message string) ([]byte, error) {
+	s := &status.Status{Code: int32(code), Message: strings.ToValidUTF8(message, "\uFFFD")}
+	var text []byte
+	var err error
+	if encoding == JSON {
+		text, err = protojson.Marshal(s)
+	} else {
+		text, err = proto.Marshal(s)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encode a status: %w", err)
+	}
+	return text, nil
+}
+
+// CodeOf returns the code of gRPC for a status of HTTP. Clients repeat a request after Unavailable, and
+// after ResourceExhausted if the answer says when.
+func CodeOf(httpStatus int) codes.Code {
+	switch httpStatus {
+	case http.StatusUnauthorized:
+		return codes.Unauthenticated
+	case http.StatusForbidden:
+		return codes.PermissionDenied
+	case http.StatusRequestEntityTooLarge:
+		return codes.ResourceExhausted
+	case http.StatusServiceUnavailable, http.StatusRequestTimeout:
+		return codes.Unavailable
+	case http.StatusInternalServerError:
+		return codes.Internal
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnsupportedMediaType:
+		return codes.Unimplemented
+	}
+	return codes.InvalidArgument
+}
+
+// Letter returns the bytes of the dead letter of a span: an OTLP request in JSON with this span, and of
+// its resource the attributes that a trace may have. It is empty if the span cannot be written.
+func Letter(resource pcommon.Resource, scope pcommon.InstrumentationScope, span ptrace.Span) []byte {
+	one := ptrace.NewTraces()
+	spans := one.ResourceSpans().AppendEmpty()
+	for name, v := range resource.Attributes().All() {
+		if v.Type() == pcommon.ValueTypeStr && len(v.Str()) <= schema.MaxIDBytes && (known[name] || isService(name)) {
+			spans.Resource().Attributes().PutStr(name, v.Str())
+		}
+	}
+	inner := spans.ScopeSpans().AppendEmpty()
+	inner.Scope().SetName(schema.Clip(scope.Name(), schema.MaxIDBytes))
+	inner.Scope().SetVersion(schema.Clip(scope.Version(), schema.MaxIDBytes))
+	span.CopyTo(inner.Spans().AppendEmpty())
+	text, err := new(ptrace.JSONMarshaler).MarshalTraces(one)
+	if err != nil {
+		return nil
+	}
+	return text
+}
