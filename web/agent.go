@@ -1,25 +1,196 @@
 package web
 
 import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
 	"github.com/plumbline/plumbline/schema"
 	"github.com/plumbline/plumbline/web/rows"
 )
 
+const (
+	agentAlerts   = 50
+	agentCards    = 50
+	agentProblems = 15
+	agentSessions = 12
+)
+
+// window is a time that the charts of an agent show, in steps.
+type window struct {
+	Name string
+	Each string // the step, for people
+	Step time.Duration
+	For  time.Duration
+}
+
+var windows = []window{
+	{"1h", "minute", time.Minute, time.Hour},
+	{"6h", "5 minutes", 5 * time.Minute, 6 * time.Hour},
+	{"24h", "15 minutes", 15 * time.Minute, 24 * time.Hour},
+	{"7d", "2 hours", 2 * time.Hour, 7 * 24 * time.Hour},
+	{"30d", "6 hours", 6 * time.Hour, 30 * 24 * time.Hour},
+	{"1y", "3 days", 3 * 24 * time.Hour, 366 * 24 * time.Hour},
+}
+
+// usual is the window in which an agent's traces are looked for if the visitor chooses none.
+const usual = 7 * 24 * time.Hour
+
 // agentPage is the data of agent.html.
 type agentPage struct {
-	AgentID string
-	Alerts  []rows.Alert
+	AgentID  string
+	Windows  []window
+	Window   window
+	Chosen   bool // the visitor chose the window
+	Series   []rows.Series
+	Span     rows.Span
+	Seen     rows.Seen
+	Alerts   []rows.Alert
+	Open     int // alerts
+	Baseline *rows.Baseline
+	Measures []line
+	Drift    line
+	Problems []rows.Problem
+	Sessions []rows.Session
+	Cards    []rows.Card
+	Current  *rows.Card // the card whose text is shown
+	Against  *rows.Card // the one before; nil: there is none
+	Diff     []diffLine
 }
 
 // agent answers with what is known about one agent.
 func (s *server) agent(v *visit) (page, error) {
-	id := v.URL.Query().Get("id")
-	if id == "" || len(id) > schema.MaxIDBytes || !v.Grant.SpeaksFor(id) {
+	q := v.URL.Query()
+	p := &agentPage{AgentID: q.Get("id"), Windows: windows}
+	if p.AgentID == "" || len(p.AgentID) > schema.MaxIDBytes || !v.Grant.SpeaksFor(p.AgentID) {
 		return page{}, missing{"agent of this name"}
 	}
-	alerts, err := s.rows.Alerts(v.Context(), id, 50)
-	if err != nil {
+	if err := s.chooseSpan(v.Context(), p, q.Get("card"), q.Get("for")); err != nil {
 		return page{}, err
 	}
-	return page{file: "agent.html", title: id, data: agentPage{AgentID: id, Alerts: alerts}}, nil
+	if err := s.readAgent(v.Context(), p); err != nil {
+		return page{}, err
+	}
+	if p.Seen.Traces == 0 && len(p.Cards) == 0 && len(p.Series) == 0 && len(p.Sessions) == 0 {
+		return page{}, missing{"agent of this name with traces or cards"}
+	}
+	p.compareCards(q.Get("show"))
+	return page{file: "agent.html", title: p.AgentID, data: p}, nil
+}
+
+// chooseSpan sets the times of the page. They end with the agent's latest trace, so an agent that was recorded long
+// ago has its charts, too; without a choice they are those in which its traces of seven days fit.
+func (s *server) chooseSpan(ctx context.Context, p *agentPage, card, name string) (err error) {
+	if p.Series, err = s.rows.Series(ctx, p.AgentID); err != nil {
+		return err
+	}
+	end := s.now()
+	if len(p.Series) > 0 {
+		if card == "" {
+			card = p.Series[0].CardID
+		}
+		for _, series := range p.Series {
+			if series.CardID == card && series.LastEvent.Before(end) {
+				end = series.LastEvent
+			}
+		}
+	}
+	p.Span = rows.Span{AgentID: p.AgentID, CardID: card, From: end.Add(-usual), To: end.Add(time.Second)}
+	i := slices.IndexFunc(windows, func(w window) bool { return w.Name == name })
+	if p.Chosen = i >= 0; p.Chosen {
+		p.Window = windows[i]
+		p.Span.From = end.Add(-p.Window.For)
+	}
+	if p.Seen, err = s.rows.Seen(ctx, p.Span); err != nil {
+		return err
+	}
+	if !p.Chosen {
+		p.Window = windows[slices.IndexFunc(windows, func(w window) bool { return w.For >= usual })]
+		for _, w := range windows {
+			if p.Seen.Traces > 0 && !p.Seen.First.Before(end.Add(-w.For)) {
+				p.Window = w
+				break
+			}
+		}
+	}
+	p.Span.Step = p.Window.Step
+	p.Span.To = end.Truncate(p.Window.Step).Add(p.Window.Step)
+	p.Span.From = p.Span.To.Add(-p.Window.For)
+	return nil
+}
+
+// readAgent asks the database everything at once.
+func (s *server) readAgent(ctx context.Context, p *agentPage) error {
+	var points []rows.Point
+	var measured []rows.Measured
+	var expected rows.Measured
+	group, asking := errgroup.WithContext(ctx)
+	group.Go(func() (err error) { p.Alerts, err = s.rows.Alerts(asking, p.AgentID, agentAlerts); return err })
+	group.Go(func() (err error) { points, err = s.rows.Points(asking, p.Span); return err })
+	group.Go(func() (err error) { measured, err = s.rows.Measures(asking, p.Span); return err })
+	group.Go(func() (err error) {
+		p.Problems, err = s.rows.AgentProblems(asking, p.Span, agentProblems)
+		return err
+	})
+	group.Go(func() (err error) { p.Cards, err = s.rows.Cards(asking, p.AgentID, agentCards); return err })
+	group.Go(func() (err error) {
+		if p.Baseline, err = s.rows.Baseline(asking, p.AgentID, p.Span.CardID); err != nil || p.Baseline == nil {
+			return err
+		}
+		expected, err = s.rows.MeasuresOf(asking, p.AgentID, p.Span.CardID, p.Baseline)
+		return err
+	})
+	group.Go(func() (err error) {
+		p.Sessions, err = s.rows.Sessions(asking, rows.Find{Agents: only(p.AgentID), From: p.Span.From, To: p.Span.To, Limit: agentSessions})
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	var spans []span
+	for _, a := range p.Alerts {
+		if a.ClosedAt == nil {
+			p.Open++
+		}
+		if one, within := p.alertSpan(a); within {
+			spans = append(spans, one)
+		}
+	}
+	p.Drift = similarityChart(p.Span, points, spans)
+	p.Measures = measureCharts(p.Span, measured, expected, p.Baseline != nil, spans)
+	return nil
+}
+
+// alertSpan returns the time of an alert within the charts.
+func (p *agentPage) alertSpan(a rows.Alert) (span, bool) {
+	closed := p.Span.To
+	if a.ClosedAt != nil {
+		closed = *a.ClosedAt
+	}
+	if a.CardID != p.Span.CardID || !closed.After(p.Span.From) || !a.OpenedAt.Before(p.Span.To) {
+		return span{}, false
+	}
+	at := func(t time.Time) float64 {
+		steps := p.Span.To.Sub(p.Span.From).Seconds() / p.Span.Step.Seconds()
+		return min(steps, max(0, t.Sub(p.Span.From).Seconds()/p.Span.Step.Seconds()))
+	}
+	return span{Class: "alert", X: unit(at(a.OpenedAt)), Width: unit(max(.3, at(closed)-at(a.OpenedAt))), Title: a.Summary}, true
+}
+
+// compareCards sets the card whose text is shown, and what changed since the one before.
+func (p *agentPage) compareCards(show string) {
+	if len(p.Cards) == 0 {
+		return
+	}
+	i := max(0, slices.IndexFunc(p.Cards, func(c rows.Card) bool { return c.CardID == show }))
+	p.Current = &p.Cards[i]
+	before := ""
+	if i+1 < len(p.Cards) {
+		p.Against = &p.Cards[i+1]
+		before = readable(p.Against.Raw)
+	}
+	p.Diff = diff(strings.Split(before, "\n"), strings.Split(readable(p.Current.Raw), "\n"), p.Against != nil)
 }

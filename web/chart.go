@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -19,13 +20,10 @@ type bars struct {
 }
 
 type bar struct {
-	X            int
-	Y, Height    string
-	Title        string
-	Value        uint64
-	Unfinished   bool // the last step is not over
-	At           time.Time
-	Significance string
+	X          int
+	Y, Height  string
+	Title      string
+	Unfinished bool // the last step is not over
 }
 
 // newBars returns the chart of values by step. A step without a value is 0: nothing happened in it.
@@ -42,7 +40,7 @@ func newBars(label, noun string, values map[time.Time]uint64, from, to time.Time
 		if v > 0 {
 			height = max(height, 1.5) // one trace must be seen
 		}
-		chart.Bars = append(chart.Bars, bar{X: chart.Width, Y: unit(chartHeight - height), Height: unit(height), Value: v, At: at,
+		chart.Bars = append(chart.Bars, bar{X: chart.Width, Y: unit(chartHeight - height), Height: unit(height),
 			Title: fmt.Sprintf("%s: %s", at.UTC().Format("15:04"), plural(v, noun)), Unfinished: at.Add(step).After(to)})
 		chart.Width++
 	}
@@ -50,3 +48,43 @@ func newBars(label, noun string, values map[time.Time]uint64, from, to time.Time
 }
 
 func unit(x float64) string { return fmt.Sprintf("%.2f", x) }
+
+// line is a chart of one figure over time: a level for each step, and nothing where there is no figure.
+type line struct {
+	Name, Label string
+	Width       int      // units, one for each step
+	Paths       []string // points of the level, as a polyline has them; one for each stretch without a gap
+	Lowest      []string // the same of a second figure
+	Marks       []mark   // levels over the whole width
+	Spans       []span   // times that are set off
+	Steps       []bar    // what each step says when it is pointed at
+	Now, Usual  string   // the figure over all steps, and in the baseline
+	Top         string
+	From, To    time.Time
+}
+
+// mark is a level with a name: baseline or threshold.
+type mark struct{ Class, Y, Name string }
+
+// span is a time, as part of the width.
+type span struct{ Class, X, Width, Title string }
+
+// level returns the height of a value above 0, where the chart ends at top.
+func level(value, top float64) string {
+	return unit(chartHeight - min(1, max(0, value/top))*(chartHeight-4) - 2)
+}
+
+// stretchesOf returns the stretches of values by step; steps without a value are gaps.
+func stretchesOf(values map[int64]float64, steps int, top float64) (stretches []string) {
+	var points strings.Builder
+	for i := range int64(steps) + 1 {
+		value, ok := values[i]
+		if ok && i < int64(steps) {
+			fmt.Fprintf(&points, "%d,%s %d,%s ", i, level(value, top), i+1, level(value, top))
+		} else if points.Len() > 0 {
+			stretches = append(stretches, strings.TrimSpace(points.String()))
+			points.Reset()
+		}
+	}
+	return stretches
+}

@@ -15,7 +15,7 @@ import (
 
 const (
 	fleetAge   = 5 * time.Second // how old the figures of the fleet's page may be
-	fleetAgent = 25              // agents in each list
+	fleetAgent = 20              // agents in each list
 	fleetTypes = 40
 	rateFor    = time.Hour
 	countedFor = 24 * time.Hour
@@ -24,9 +24,10 @@ const (
 
 // routes adds the pages. Each has its entry in the navigation here, if it has one.
 func (s *server) routes() {
-	s.nav = []place{{"Fleet", "/", "f"}}
+	s.nav = []place{{"Fleet", "/", "f"}, {"Search", "/search", "s"}}
 	s.page("GET /{$}", auth.TracesRead, s.fleet)
 	s.page("GET /agent", auth.TracesRead, s.agent)
+	s.page("GET /search", auth.TracesRead, s.search)
 }
 
 // fleetFigures is the answer of the database for the fleet's page.
@@ -58,9 +59,7 @@ type fleetPage struct {
 // troubled is an agent that someone should look at, with the reasons.
 type troubled struct {
 	rows.ProblemCount
-	Drifts   bool
-	Traces   uint64 // of a day, if the agent is among the most active ones
-	LastSeen time.Time
+	Drifts bool
 }
 
 // fleet answers with the state of the whole fleet.
@@ -118,11 +117,6 @@ func trouble(f fleetFigures) []troubled {
 	}
 	for _, a := range f.Drifting {
 		get(a.AgentID).Drifts = true
-	}
-	for _, a := range f.Active {
-		if t := of[a.AgentID]; t != nil {
-			t.Traces, t.LastSeen = a.Traces, a.LastSeen
-		}
 	}
 	list := make([]troubled, 0, len(of))
 	for _, agent := range slices.Sorted(maps.Keys(of)) {

@@ -31,8 +31,8 @@ func when(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05") }
 // ago returns how long something is past, in its largest unit.
 func ago(d time.Duration) string {
 	switch {
-	case d < 0:
-		return "in the future"
+	case d <= -time.Second: // a clock that is ahead
+		return "in " + strings.TrimSuffix(ago(-d+2*time.Second), " ago")
 	case d < 2*time.Second:
 		return "just now"
 	case d < 2*time.Minute:

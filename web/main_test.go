@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -32,6 +33,8 @@ type rig struct {
 	rows *store.Store // of tenant default
 	url  string
 
+	digests map[string]schema.Digest // of the traces, by their ids
+
 	tokens string // file
 	next   uint64 // stream sequence of the next trace
 }
@@ -40,7 +43,7 @@ type rig struct {
 // read. change alters the configuration.
 func start(t testing.TB, change func(*Config), tokens ...string) *rig {
 	t.Helper()
-	r := &rig{t: t, next: 1, dsn: enginetest.Migrated(t, database.Migrate)}
+	r := &rig{t: t, next: 1, dsn: enginetest.Migrated(t, database.Migrate), digests: map[string]schema.Digest{}}
 	r.rows = r.tenant("default")
 	cfg := Default()
 	cfg.ClickHouse.DSN = r.dsn
@@ -178,6 +181,7 @@ type fact struct {
 	agent, trace, session string
 	ago                   time.Duration // since the broker received it
 	text                  string        // of the reasoning
+	action, value         string        // search and honesty where empty
 	violations, findings  []string      // types
 }
 
@@ -187,9 +191,9 @@ func (r *rig) put(s *store.Store, facts ...fact) {
 	b := s.NewTraceBatch()
 	for _, f := range facts {
 		received := time.Now().Add(-f.ago)
-		record := fmt.Sprintf(`{"trace_id":%q,"agent_id":%q,"card_id":"ac-1","timestamp":%q,"action":{"type":"execute","name":"search","category":"bounded"},`+
-			`"decision":{"alternatives_considered":[{"option_id":"a","description":"search"}],"selected":"a","selection_reasoning":%q,"values_applied":["honesty"]},"context":{"session_id":%q}}`,
-			f.trace, f.agent, received.UTC().Format(time.RFC3339Nano), f.text, f.session)
+		record := fmt.Sprintf(`{"trace_id":%q,"agent_id":%q,"card_id":"ac-1","timestamp":%q,"action":{"type":"execute","name":%q,"category":"bounded"},`+
+			`"decision":{"alternatives_considered":[{"option_id":"a","description":"search"}],"selected":"a","selection_reasoning":%q,"values_applied":[%q]},"context":{"session_id":%q}}`,
+			f.trace, f.agent, received.UTC().Format(time.RFC3339Nano), cmp.Or(f.action, "search"), f.text, cmp.Or(f.value, "honesty"), f.session)
 		t, err := schema.Admit("", []byte(record))
 		if err != nil {
 			r.t.Fatal(err)
@@ -200,6 +204,7 @@ func (r *rig) put(s *store.Store, facts ...fact) {
 				ChecksPerformed: []string{"autonomy"}, Similarity: schema.SimilarityDetails{Similarities: []float64{1}}}}
 		b.Add(t, store.Meta{Received: received, StreamCreated: time.Unix(1, 0), Sequence: r.next, SessionID: schema.SessionID(t), RetainUntil: time.Now().Add(90 * 24 * time.Hour)}, v)
 		r.next++
+		r.digests[f.trace] = t.Digest
 	}
 	if err := s.InsertTraces(r.t.Context(), b); err != nil {
 		r.t.Fatal(err)

@@ -130,6 +130,12 @@ func (v *visit) agents() store.Agents {
 	return store.Agents{IDs: ids, Prefixes: prefixes}
 }
 
+// permits reports whether a visitor's token has another scope, too.
+func (s *server) permits(v *visit, scope auth.Scope) bool {
+	_, err := s.keeper.AuthorizeHash(v.session.token, scope)
+	return err == nil
+}
+
 // page is an answer: a template and its data. The zero code is 200.
 type page struct {
 	file  string
@@ -241,13 +247,14 @@ type frame struct {
 	User     string // name of the token; empty where none is needed
 	Form     string // value of the hidden input "form" of every form
 	LoggedIn bool
+	Query    string // of the search
 	Version  string
 	Data     any
 }
 
 // write renders a page into memory first, so a fault of a template is an answer of its own.
 func (s *server) write(w http.ResponseWriter, r *http.Request, v *visit, p page) {
-	f := frame{Title: p.title, Nav: s.nav, Address: r.URL.Path, Version: s.env.Version, Data: p.data}
+	f := frame{Title: p.title, Nav: s.nav, Address: r.URL.Path, Query: r.URL.Query().Get("q"), Version: s.env.Version, Data: p.data}
 	if v != nil && v.session != nil {
 		f.Form, f.LoggedIn = v.session.form, true
 		if !s.keeper.LetsAnyoneIn() {
@@ -320,3 +327,6 @@ func (s *server) toLogin(w http.ResponseWriter, r *http.Request) {
 	}
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
+
+// only returns one agent as a selection.
+func only(agent string) store.Agents { return store.Agents{IDs: []string{agent}} }

@@ -28,6 +28,7 @@ func (v *visitor) form(path string) string {
 // Without a session every page leads to the login, and only a token that may read begins a session.
 func TestLogin(t *testing.T) {
 	r := start(t, nil, "reader-token * traces:read", "writer-token * traces:write")
+	r.put(r.rows, fact{agent: "a", trace: "t", session: "s"})
 	stranger := r.visitor("")
 	for _, path := range []string{"/", "/agent?id=a", "/nothing"} {
 		if text := stranger.page(path); !strings.Contains(text, `<h1>Log in</h1>`) {

@@ -1,0 +1,142 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/schema"
+)
+
+// card registers a card that bounds an agent to some actions.
+func (r *rig) card(s *store.Store, agent, id string, issued time.Time, actions ...string) {
+	r.t.Helper()
+	text := fmt.Sprintf(`{"aap_version":"0.1.0","card_id":%q,"agent_id":%q,"issued_at":%q,"principal":{"type":"human","relationship":"delegated_authority"},`+
+		`"values":{"declared":["honesty"]},"autonomy_envelope":{"bounded_actions":["%s"],"escalation_triggers":[]},"audit_commitment":{"trace_format":"ap-trace-v1","retention_days":90,"queryable":false}}`,
+		id, agent, issued.UTC().Format(time.RFC3339), strings.Join(actions, `","`))
+	card, err := schema.DecodeCard([]byte(text))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := s.InsertCards(r.t.Context(), issued, []*schema.Card{card}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// drift stores the points of an agent's traces: the first baseline of them belong to the baseline, the others have
+// these similarities.
+func (r *rig) drift(agent string, facts []fact, similarities ...float64) {
+	r.t.Helper()
+	learned := len(facts) - len(similarities)
+	var points []store.DriftPoint
+	for i, f := range facts {
+		at := time.Now().Add(-f.ago)
+		p := store.DriftPoint{AgentID: agent, CardID: "ac-1", TraceID: f.trace, TraceDigest: r.digests[f.trace], EngineVersion: "plumbline-drift/10 (x)", EventTime: at, Received: at,
+			RetainUntil: store.RetainUntil(time.Now().Add(time.Hour)), StreamCreated: time.Unix(1, 0), Sequence: uint64(i + 1), SessionID: f.session, Status: "baseline", Threshold: .3, Mode: "sessions"}
+		if i >= learned {
+			p.Status, p.Similarity = "normal", &similarities[i-learned]
+		}
+		points = append(points, p)
+	}
+	if err := r.rows.InsertDriftPoints(r.t.Context(), points); err != nil {
+		r.t.Fatal(err)
+	}
+	last := time.Now().Add(-facts[len(facts)-1].ago)
+	if err := r.rows.InsertDriftStates(r.t.Context(), []store.DriftState{{AgentID: agent, CardID: "ac-1", StreamCreated: time.Unix(1, 0), Version: 1, LastEvent: last}}); err != nil {
+		r.t.Fatal(err)
+	}
+	formed := time.Now().Add(-facts[learned-1].ago)
+	err := r.rows.InsertDriftBaselines(r.t.Context(), []store.DriftBaseline{{AgentID: agent, CardID: "ac-1", BaselineID: schema.DigestOf([]byte(agent)), Mode: "sessions", EngineVersion: "plumbline-drift/10 (x)",
+		FormedAt: formed, Received: formed, Traces: uint32(learned)}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// The agent's page compares what the agent does with its baseline, and its card with the one before.
+func TestAgent(t *testing.T) {
+	r := start(t, nil)
+	r.card(r.rows, "shop", "ac-0", time.Now().Add(-48*time.Hour), "search")
+	r.card(r.rows, "shop", "ac-1", time.Now().Add(-24*time.Hour), "search", "compare")
+	var facts []fact
+	for i := range 40 { // the last ten act outside the card, undeclared and unescalated
+		f := fact{agent: "shop", trace: fmt.Sprint("t-", i), session: fmt.Sprint("s-", i/10), ago: time.Duration(50-i) * time.Minute, action: "search"}
+		if i >= 30 {
+			f.action, f.value, f.findings = "buy", "greed", []string{"DENIED_BUT_ACTED"}
+		}
+		facts = append(facts, f)
+	}
+	r.put(r.rows, facts...)
+	similarities := make([]float64, 20)
+	for i := range similarities {
+		similarities[i] = .9
+	}
+	similarities[19] = .1
+	r.drift("shop", facts, similarities...)
+	r.alert(r.rows, "shop", "it buys what it never bought")
+	text := r.visitor("").page("/agent?id=shop", "<dt>traces shown</dt><dd>40</dd>", "it buys what it never bought", "0.860 on average", "threshold 0.30",
+		"lowest 0.100, 1 below 0.30", "<dd>20 traces</dd>", "DENIED_BUT_ACTED", "compared with <bdi>ac-0</bdi>", "class=\"added\">&#43;       &#34;compare&#34;", ">s-3<")
+	for name, want := range map[string]string{"Denials": "<b>0 %</b> <span class=\"soft\">baseline 0 %", "Not escalated": "<b>100 %</b>", "Undeclared values": "<b>25 %</b> <span class=\"soft\">baseline 0 %"} {
+		if at := strings.Index(text, "<h3>"+name); at < 0 || !strings.Contains(text[at:at+250], want) {
+			t.Errorf("measure %s does not say %q:\n%s", name, want, withoutCharts(text[max(0, at):]))
+		}
+	}
+	r.visitor("").page("/agent?id=shop&for=30d", `aria-current="true">30d</a>`)
+	for _, path := range []string{"/agent", "/agent?id=nobody", "/agent?id=" + strings.Repeat("x", 2000)} {
+		if code, _ := r.visitor("").get(path); code != 404 {
+			t.Errorf("%s: %d", path, code)
+		}
+	}
+}
+
+func TestDiff(t *testing.T) {
+	for _, c := range []struct{ before, after, want string }{
+		{"a b c", "a b c", " a b c"}, {"a b c", "a c", " a-b c"}, {"a c", "a b c", " a+b c"}, {"x", "a", "-x+a"}, {"a b", "b a", "-a b+a"},
+	} {
+		got := ""
+		for _, line := range diff(strings.Split(c.before, " "), strings.Split(c.after, " "), true) {
+			got += line.Sign + line.Text
+		}
+		if got != c.want {
+			t.Errorf("%q to %q: %q, want %q", c.before, c.after, got, c.want)
+		}
+	}
+}
+
+// The search finds each kind by its name, and of the token's agents only.
+func TestSearch(t *testing.T) {
+	r := start(t, nil, "all-token * traces:read,bundles:read", "shop-token shop traces:read")
+	r.put(r.rows, fact{agent: "shop", trace: "trace-shop", session: "sealed-1"}, fact{agent: "shop", trace: "trace-2", session: "open-1"}, fact{agent: "other", trace: "trace-other", session: "sealed-2"})
+	r.card(r.rows, "shop", "ac-1", time.Now(), "search")
+	r.card(r.rows, "other", "ac-1", time.Now(), "search")
+	r.put(r.tenant("neighbour"), fact{agent: "shop", trace: "trace-foreign", session: "foreign"})
+	for _, b := range []struct{ agent, session, trace string }{{"shop", "sealed-1", "trace-shop"}, {"other", "sealed-2", "trace-other"}} {
+		digest := schema.DigestOf([]byte(b.session))
+		if err := r.rows.InsertBundles(t.Context(), []store.Bundle{{AgentID: b.agent, SessionID: b.session, Part: 1, LastPart: true, SHA256: digest, Path: b.session + ".tar.gz",
+			TraceCount: 1, TraceIDs: []string{b.trace}, LastSequence: 100, FirstEvent: time.Now(), LastEvent: time.Now(), ExportedAt: time.Now()}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.rows.InsertSessions(t.Context(), []store.Session{{AgentID: b.agent, SessionID: b.session, Version: 1, Status: store.SessionSealed, Traces: 1, Bundles: 1}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, shop := r.visitor("all-token"), r.visitor("shop-token")
+	digest := schema.DigestOf([]byte("sealed-1")).String()
+	for query, want := range map[string][]string{
+		"sho": {">shop<"}, "sealed": {">sealed-1<", ">sealed-2<", `"state sealed"`}, "open-1": {">open-1<", `"state open"`},
+		"trace-shop": {">trace-shop<", ">" + digest[:16] + "<"}, digest[:10]: {">sealed-1<"}, "": {">sealed-1<", ">sealed-2<"},
+	} {
+		all.page("/search?q="+query, want...)
+	}
+	for _, query := range []string{"", "trace-foreign", "foreign", "other", "trace-other", "sealed-2", digest[:10]} {
+		text := shop.page("/search?q="+query, "does not have the scope bundles:read")
+		for _, hidden := range []string{`"id">other<`, `href="/agent?id=other"`, `"id">trace-other<`, `"id">sealed-2<`, `"id">foreign<`, `"id">trace-foreign<`, digest[:16] + "<"} {
+			if strings.Contains(text, hidden) {
+				t.Errorf("search for %q shows %q:\n%s", query, hidden, text)
+			}
+		}
+	}
+	all.page("/search?q=nothing", "Nothing that your token covers has this name")
+}
