@@ -48,6 +48,7 @@ type upload struct {
 	began     time.Time
 	recheck   func() error // returns a problem if the token is not valid any more
 	report    func(*result)
+	parent    string // traceparent of the span in which the next lines are published; empty: none
 	lines     lines
 	forgotten time.Time // lines with an earlier timestamp may have copies that the broker does not recognise
 	unread    bool      // the body may have more lines
@@ -78,7 +79,7 @@ func (s *server) postTraces(w http.ResponseWriter, r *http.Request, grant auth.G
 	now := time.Now()
 	u := upload{server: s, buffers: reused, grant: grant, began: now, forgotten: now.Add(-recognised)}
 	u.recheck = func() error { return s.router.Recheck(r, auth.TracesWrite) }
-	u.report = u.answer.add
+	u.report, u.parent = u.answer.add, wire.Traceparent(r.Header.Get(wire.HeaderTraceparent))
 	u.lines = lines{body: body, whole: slices.Contains(typesOfTrace, kind), window: u.windows[0]}
 	u.lines.larger = func(wait bool) ([]byte, error) {
 		next := len(u.windows)
@@ -175,7 +176,7 @@ func (u *upload) admit(line []byte) error {
 	if u.reader != nil && t.Timestamp.Before(u.forgotten) {
 		u.old = append(u.old, oldLine{result: len(u.results) - 1, record: len(u.records), at: t.Timestamp})
 	}
-	u.records = append(u.records, stream.Record{Agent: t.AgentID, Data: t.Raw, Digest: t.Digest})
+	u.records = append(u.records, stream.Record{Agent: t.AgentID, Data: t.Raw, Digest: t.Digest, Parent: u.parent})
 	return nil
 }
 

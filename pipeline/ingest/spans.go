@@ -171,6 +171,7 @@ func (e *export) admitSpan(span ptrace.Span, mapped otel.Result, letter func() [
 	e.lines.number = e.traces
 	e.spans = append(e.spans, span)
 	e.bytes += len(mapped.Trace)
+	e.parent = parentOf(span)
 	if mapped.Trace == nil {
 		e.trace.TraceID, e.trace.AgentID = otel.TraceID(span.TraceID(), span.SpanID()), ""
 		e.refuse(refused, otel.ReasonUnmapped, letter(), mapped.Faults...)
@@ -179,6 +180,12 @@ func (e *export) admitSpan(span ptrace.Span, mapped otel.Result, letter func() [
 	if err := e.admit(mapped.Trace); err != nil { // a whole line never fills a window
 		e.refuse(refused, schema.ReasonInvalidTrace, mapped.Trace, schema.Fault{Message: err.Error()})
 	}
+}
+
+// parentOf returns a span as a traceparent. The lowest byte of its flags is that of W3C.
+func parentOf(span ptrace.Span) string {
+	trace, id := span.TraceID(), span.SpanID()
+	return fmt.Sprintf("00-%x-%x-%02x", trace[:], id[:], span.Flags()&0xff)
 }
 
 // note counts the outcome of a span, and notes what the client must know.

@@ -19,7 +19,9 @@ type Meta struct {
 	Partition     int
 	SessionID     string    // schema.SessionID of the trace
 	RetainUntil   time.Time // zero: forever
-	Redelivered   bool      // the message was delivered before: its rows may already be stored
+	OTelTraceID   string    // of the publisher's span, hexadecimal; empty if it gave none
+	OTelSpanID    string
+	Redelivered   bool // the message was delivered before: its rows may already be stored
 }
 
 // TraceBatch collects traces and their verdicts column by column. It is reused between batches
@@ -239,6 +241,8 @@ type traceColumns struct {
 	ToolName         *native[string]                  `ch:"tool_name LowCardinality(String)"`
 	CostCents        *native[int64]                   `ch:"cost_cents Int64"`
 	ExecutionError   *text                            `ch:"execution_error String"`
+	OTelTraceID      *text                            `ch:"otel_trace_id String"`
+	OTelSpanID       *text                            `ch:"otel_span_id String"`
 	Raw              *text                            `ch:"raw String"`
 }
 
@@ -265,6 +269,8 @@ func (c *traceColumns) add(tenant string, t *schema.Trace, m *Meta) {
 	c.ToolName.Append(t.Context.Execution.ToolName)
 	c.CostCents.Append(t.Context.Execution.CostCents)
 	c.ExecutionError.add(t.Context.Execution.Error)
+	c.OTelTraceID.add(m.OTelTraceID)
+	c.OTelSpanID.add(m.OTelSpanID)
 	// Nothing writes to the record's bytes, so a string may share them.
 	c.Raw.add(unsafe.String(unsafe.SliceData(t.Raw), len(t.Raw)))
 }

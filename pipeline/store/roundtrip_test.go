@@ -45,8 +45,14 @@ func TestTraceRoundTrip(t *testing.T) {
 // Each expression reads one member of AAP section 5 from the live table.
 func TestEveryMemberOfATraceCanBeRead(t *testing.T) {
 	s, _ := open(t)
-	insert(t, s, batchOf(s, numbered(t, 1)))
+	b := s.NewTraceBatch()
+	trace := numbered(t, 1)
+	m := meta(trace, 1)
+	m.OTelTraceID, m.OTelSpanID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+	b.Add(trace, m, wholeVerdict(trace))
+	insert(t, s, b)
 	for expression, want := range map[string]string{
+		"otel_trace_id": "4bf92f3577b34da6a3ce929d0e0e4736", "otel_span_id": "00f067aa0ba902b7",
 		"action_type": "execute", "action_name": "purchase", "action_category": "bounded",
 		"target_type": "product", "target_identifier": "p-1", "parameters": `{"amount":45}`,
 		"toString(option_ids)": "['A','B']", "toString(option_descriptions)": "['first','second']",

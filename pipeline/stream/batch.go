@@ -31,6 +31,7 @@ type entry struct {
 	ctx     context.Context
 	outcome Outcome
 	done    func() // nil: nobody waits
+	parent  string // header traceparent; empty: none
 
 	fingerprint uint64 // of the id, for recent
 	known       bool   // recent reports the id as probably stored, so the entry is sent alone
@@ -123,13 +124,14 @@ type batcher struct {
 	// into its buffer.
 	msg            nats.Msg
 	id, batch, seq []string
+	parent         []string
 }
 
 func newBatcher(c *Client) *batcher {
 	return &batcher{
 		client: c, ids: nuid.New(), atomic: c.knowsBatches(),
 		msg: nats.Msg{Header: nats.Header{}},
-		id:  make([]string, 1), batch: make([]string, 1), seq: make([]string, 1),
+		id:  make([]string, 1), batch: make([]string, 1), seq: make([]string, 1), parent: make([]string, 1),
 	}
 }
 
@@ -222,6 +224,10 @@ func (b *batcher) message(e *entry, seq int) *nats.Msg {
 	b.msg.Header[jetstream.MsgIDHeader] = b.id
 	b.msg.Header[headerBatchID] = b.batch
 	b.msg.Header[headerBatchSeq] = b.seq
+	if e.parent != "" {
+		b.parent[0] = e.parent
+		b.msg.Header[wire.HeaderTraceparent] = b.parent
+	}
 	return &b.msg
 }
 
@@ -252,6 +258,9 @@ func (b *batcher) single(ctx context.Context, batch []*entry) (open []*entry, re
 	for i, e := range batch {
 		m := &nats.Msg{Subject: e.Subject, Data: e.Data, Header: nats.Header{jetstream.MsgIDHeader: {e.ID}}}
 		maps.Copy(m.Header, e.Header)
+		if e.parent != "" {
+			m.Header[wire.HeaderTraceparent] = []string{e.parent}
+		}
 		futures[i], failed[i] = b.client.js.PublishMsgAsync(m, jetstream.WithStallWait(attemptTimeout))
 	}
 	for i, e := range batch {

@@ -43,6 +43,7 @@ type Record struct {
 	Agent  string        // agent_id
 	Data   []byte        // the trace's bytes; must not change until Publish returns
 	Digest schema.Digest // SHA-256 of Data, the message's id
+	Parent string        // traceparent of the span in which it was published; empty: none
 }
 
 // Outcome is the result for one record.
@@ -118,6 +119,7 @@ func (m *Committer) Publish(ctx context.Context, records []Record) ([]Outcome, e
 		r.entries[i] = entry{
 			Message: wire.Message{Subject: token, ID: record.Digest.String(), Data: record.Data},
 			ctx:     ctx, done: done,
+			parent:      record.Parent,
 			fingerprint: binary.LittleEndian.Uint64(record.Digest[:]),
 		}
 	}

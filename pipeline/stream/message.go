@@ -111,6 +111,16 @@ func (m *Message) Unrouted() bool {
 // Header returns a header's first value, or "".
 func (m *Message) Header(name string) string { return m.header.Get(name) }
 
+// PublishedIn returns the ids of the span of OpenTelemetry in which the message was published, or two empty
+// texts. Libraries write the header in either case.
+func (m *Message) PublishedIn() (trace, span string) {
+	header := m.header.Get(wire.HeaderTraceparent)
+	if header == "" {
+		header = m.header.Get("Traceparent")
+	}
+	return wire.TraceAndSpan(header)
+}
+
 // Slim releases data, subject and header, so many messages can wait for their ack in little
 // memory.
 func (m *Message) Slim() { m.Data, m.Subject, m.header = nil, "", nil }

@@ -77,7 +77,10 @@ func (w *workspace) admit(t *schema.Trace, m *stream.Message) (refusal *schema.R
 
 // meta returns what is stored about a trace in addition to its bytes.
 func (w *workspace) meta(t *schema.Trace, m *stream.Message, created time.Time) store.Meta {
+	trace, span := m.PublishedIn()
 	return store.Meta{
+		OTelTraceID:   trace,
+		OTelSpanID:    span,
 		Received:      m.Received,
 		Sequence:      m.Sequence,
 		StreamCreated: created,
