@@ -20,6 +20,7 @@ type Config struct {
 	TokenFile   string        `help:"File of hashed tokens (plumbline token new writes it). People log in with a token that has the scope traces:read. Required unless the address is loopback." type:"path"`
 	TLSCertFile string        `name:"tls-cert-file" help:"Certificate (PEM) to serve HTTPS with." type:"path"`
 	TLSKeyFile  string        `name:"tls-key-file" help:"Key (PEM) of the certificate." type:"path"`
+	BundleDir   string        `help:"Directory of the sealed bundles (bundles/ in the exporter's data directory), if this process can read it: pages then show their chains and let people download them. Empty: none." type:"path"`
 	SessionTime time.Duration `help:"How long a login lasts at most. A token that is revoked ends it at once."`
 	QueryTime   time.Duration `help:"Maximum duration of one query of a page."`
 	QueryRows   uint64        `help:"Maximum number of rows that one query of a page may read."`

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/database"
+	"github.com/plumbline/plumbline/pipeline/reading"
 )
 
 var (
@@ -31,11 +33,16 @@ func (s *server) failure(ctx context.Context, route string, err error) page {
 		return page{file: "error.html", title: title, code: code, data: errorPage{what, do}}
 	}
 	absent, isAbsent := errors.AsType[missing](err)
+	altered, isAltered := errors.AsType[*reading.Altered](err)
 	switch {
 	case errors.Is(err, errNoPage):
 		return said(http.StatusNotFound, "No such page", "There is no page at this address.", "Choose one of the pages above.")
 	case isAbsent:
 		return said(http.StatusNotFound, "Not found", "There is no "+absent.what+", or your token does not cover it.", "Check the address, or search for it.")
+	case errors.Is(err, fs.ErrNotExist):
+		return said(http.StatusNotFound, "Not here", "This console cannot read the file.", "Set bundle_dir of the console to a directory that has it, or fetch it from the exporter's bundle directory.")
+	case isAltered:
+		return said(http.StatusConflict, "Changed", "The bundle is not served: "+altered.Error()+".", "plumbline check --deep says more.")
 	case errors.Is(err, errForged):
 		return said(http.StatusForbidden, "Not done", "This form was not sent from a page of your session, so nothing was changed.", "Go back, load the page again, and repeat it.")
 	case errors.Is(err, auth.ErrScope):

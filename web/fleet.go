@@ -28,6 +28,9 @@ func (s *server) routes() {
 	s.page("GET /{$}", auth.TracesRead, s.fleet)
 	s.page("GET /agent", auth.TracesRead, s.agent)
 	s.page("GET /search", auth.TracesRead, s.search)
+	s.page("GET /session", auth.TracesRead, s.oneSession)
+	s.page("GET /chain", auth.BundlesRead, s.chain)
+	s.page("GET /bundle/{sha256}", auth.BundlesRead, s.bundle)
 }
 
 // fleetFigures is the answer of the database for the fleet's page.

@@ -3,25 +3,38 @@ package web
 import (
 	"fmt"
 	"html/template"
+	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/web/rows"
 )
 
 // functions are those of the templates. Each returns text, which html/template escapes.
 func (s *server) functions() template.FuncMap {
+	meanings := readMeanings()
 	return template.FuncMap{
-		"asset":    func(name string) string { return s.assets[name].address },
-		"ago":      func(at time.Time) string { return ago(s.now().Sub(at)) },
-		"when":     when,
-		"machine":  func(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) },
-		"number":   number[uint64],
-		"seconds":  seconds,
-		"score":    func(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) },
-		"words":    words,
-		"lower":    strings.ToLower,
-		"plural":   plural,
-		"duration": func(d time.Duration) string { return strings.TrimSuffix(ago(d), " ago") },
+		"asset":     func(name string) string { return s.assets[name].address },
+		"ago":       func(at time.Time) string { return ago(s.now().Sub(at)) },
+		"when":      when,
+		"machine":   func(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) },
+		"number":    number[uint64],
+		"seconds":   seconds,
+		"score":     score,
+		"words":     words,
+		"lower":     strings.ToLower,
+		"plural":    plural,
+		"short":     func(hash string) string { return hash[:min(len(hash), 16)] },
+		"len64":     func(parts []rows.Part) uint64 { return uint64(len(parts)) },
+		"sessionAt": sessionAddress,
+		"chainAt":   chainAddress,
+		"meaning":   func(kind string) string { return meanings[kind] },
+		"base":      func(name string) string { return path.Base(filepath.ToSlash(name)) },
+		"last":      func(rows []aivs.Row) int { return len(rows) - 1 },
+		"duration":  func(d time.Duration) string { return strings.TrimSuffix(ago(d), " ago") },
 	}
 }
 
@@ -83,3 +96,6 @@ func plural(n any, noun string) string {
 	}
 	return count + " " + noun + "s"
 }
+
+// score returns a share or a similarity, from 0 to 1.
+func score(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) }

@@ -48,6 +48,7 @@ type server struct {
 	mux       *http.ServeMux
 	took      *prometheus.HistogramVec // seconds, by route and code
 	fleets    kept[fleetFigures]
+	chains    chan struct{} // has an element for each bundle that is being verified
 	now       func() time.Time
 }
 
@@ -97,7 +98,7 @@ func ServeOn(ctx context.Context, listener net.Listener, cfg *Config, env *servi
 // newServer returns a console that answers nothing yet.
 func newServer(cfg *Config, env *service.Env, keeper *auth.Keeper) (*server, error) {
 	s := &server{cfg: cfg, env: env, log: env.Log, keeper: keeper, sessions: newSessions(cfg.SessionTime), now: time.Now,
-		everybody: &session{form: rand.Text()},
+		everybody: &session{form: rand.Text()}, chains: make(chan struct{}, chainAtOnce),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "plumbline_console_request_seconds", Help: "Duration of the console's requests, by route and status code.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8)}, []string{"route", "code"})}
@@ -136,8 +137,10 @@ func (s *server) permits(v *visit, scope auth.Scope) bool {
 	return err == nil
 }
 
-// page is an answer: a template and its data. The zero code is 200.
+// page is an answer: a template and its data, or what serves the whole answer. The zero code is 200.
 type page struct {
+	serve func(http.ResponseWriter, *http.Request) error // an error means that nothing was written
+
 	file  string
 	title string
 	code  int
@@ -191,6 +194,12 @@ func (s *server) page(pattern string, scope auth.Scope, answer func(*visit) (pag
 		var p page
 		if err == nil {
 			p, err = answer(v)
+		}
+		if err == nil && p.serve != nil {
+			err = p.serve(w, r)
+			if err == nil {
+				return
+			}
 		}
 		if to, ok := errors.AsType[redirect](err); ok {
 			http.Redirect(w, r, to.to, http.StatusSeeOther)

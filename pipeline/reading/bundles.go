@@ -1,10 +1,7 @@
 package reading
 
 import (
-	"crypto/sha256"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -113,12 +110,16 @@ func (s *Service) getBundle(w http.ResponseWriter, r *http.Request, grant auth.G
 		return 0, unknownBundle(r)
 	}
 	bundle := &bundles[0]
-	file, err := s.openBundle(bundle.Path)
-	if errors.Is(err, fs.ErrNotExist) {
+	file, err := OpenBundle(s.cfg.BundleDir, bundle.Path, bundle.SHA256)
+	altered, isAltered := errors.AsType[*Altered](err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return 0, s.elsewhere(r, bundle)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("open bundle %s: %w", bundle.Path, err)
+	case isAltered:
+		s.log.Error("a bundle was changed since it was sealed", "path", bundle.Path, "sha256", altered.Found, "sealed", bundle.SHA256)
+		return 0, problem.New(http.StatusConflict, "altered", "%v; it is not served, and plumbline check --deep says more", altered)
+	case err != nil:
+		return 0, err
 	}
 	defer func() { _ = file.Close() }()
 	return s.serveBundle(w, r, bundle, file, leave)
@@ -129,32 +130,8 @@ func unknownBundle(r *http.Request) error {
 		"no bundle has the SHA-256 %q, of an agent that this token covers: GET /v1/bundles lists them", clip(r.PathValue("sha256")))
 }
 
-// openBundle opens a file below the bundle directory. The error wraps fs.ErrNotExist if the directory
-// or the file is not here. A path that leads out of the directory is an error: the database has it.
-func (s *Service) openBundle(name string) (*os.File, error) {
-	if s.cfg.BundleDir == "" {
-		return nil, fs.ErrNotExist
-	}
-	root, err := os.OpenRoot(s.cfg.BundleDir)
-	if err != nil {
-		return nil, err
-	}
-	file, err := root.Open(filepath.FromSlash(name))
-	return file, errors.Join(err, root.Close())
-}
-
-// serveBundle hashes the file before it serves it: a reader never receives other bytes than those that
-// were sealed.
+// serveBundle serves a file whose bytes are those that were sealed.
 func (s *Service) serveBundle(w http.ResponseWriter, r *http.Request, bundle *store.ListedBundle, file *os.File, leave func()) (int, error) {
-	hash := sha256.New()
-	if _, err := io.Copy(hash, file); err != nil {
-		return 0, fmt.Errorf("read bundle %s: %w", bundle.Path, err)
-	}
-	if found := schema.Digest(hash.Sum(nil)); found != bundle.SHA256 {
-		s.log.Error("a bundle was changed since it was sealed", "path", bundle.Path, "sha256", found, "sealed", bundle.SHA256)
-		return 0, problem.New(http.StatusConflict, "altered",
-			"the file %s was changed since it was sealed: its SHA-256 is %s; it is not served, and plumbline check --deep says more", bundle.Path, found)
-	}
 	leave() // the file may take long, and needs no database
 	name := path.Base(filepath.ToSlash(bundle.Path))
 	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
