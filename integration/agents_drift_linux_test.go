@@ -41,7 +41,7 @@ func TestDriftOfManyAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	examples := slices.Concat(s.exampleStates(2, 120), s.exampleStates(3, 300))
-	names := *manyAgents // agents of the fleet; all others are copies of these under names of their own
+	names := *manyAgents // agents of the fleet; all others are copies of these under names of their own, with the same cards
 	if *registeredCards > 0 {
 		names = min(names, *registeredCards)
 	}
@@ -50,7 +50,10 @@ func TestDriftOfManyAgents(t *testing.T) {
 	var cards []fleet.Card
 	var records []stream.Record
 	for n := range *manyAgents / names {
-		copied := fmt.Sprintf("-%d", n)
+		copied := ""
+		if n > 0 {
+			copied = fmt.Sprintf("-%d", n)
+		}
 		for _, card := range registered {
 			card.AgentID += copied
 			cards = append(cards, card)

@@ -259,10 +259,12 @@ func (r *Registry) room() bool {
 	return r.cache.room()
 }
 
-// Cards are fetched togetherFetched with one request, and fetchesAtOnce requests in parallel.
+// Cards are fetched togetherFetched with one request, and fetchesAtOnce requests in parallel. The broker answers the
+// requests of a connection one after the other, and everything else that this process asks of it waits behind them, such
+// as the renewal of a lease: a request whose cards are all on disk takes it a second or more. So more requests gain nothing.
 const (
 	togetherFetched = 64
-	fetchesAtOnce   = 8
+	fetchesAtOnce   = 2
 )
 
 // LookupAll returns the cards with the ids, without those that are unknown or that the bucket no
