@@ -25,6 +25,7 @@ type Config struct {
 	Connections admission.Config `embed:""`
 
 	Listen           string        `help:"Address for publishers. /healthz, /readyz, /metrics and /v1/limitations are served there, too."`
+	OTLPGRPCListen   string        `name:"otlp-grpc-listen" help:"Address for spans of OpenTelemetry over OTLP/gRPC, such as 127.0.0.1:4317, with the same tokens and certificates. Empty: none. OTLP/HTTP is served at the address for publishers in any case."`
 	TokenFile        string        `help:"File of hashed tokens (plumbline token new writes it). Required unless the address is loopback." type:"path"`
 	TLSCertFile      string        `name:"tls-cert-file" help:"Certificate (PEM) to serve HTTPS with." type:"path"`
 	TLSKeyFile       string        `name:"tls-key-file" help:"Key (PEM) of the certificate." type:"path"`
@@ -53,6 +54,10 @@ func (c *Config) Validate() []config.Fault {
 	faults := config.Faults(c.Common.Validate())
 	faults.Check(c.Listen != "", "listen", "is empty: want host:port")
 	faults.CheckAddress("listen", c.Listen)
+	if c.OTLPGRPCListen != "" {
+		faults.CheckAddress("otlp_grpc_listen", c.OTLPGRPCListen)
+		faults.Check(c.TokenFile != "" || transport.Loopback(c.OTLPGRPCListen), "otlp_grpc_listen", "%s: without a token file anyone could publish there: name one with token_file, or listen on 127.0.0.1", c.OTLPGRPCListen)
+	}
 	paired := (c.TLSCertFile == "") == (c.TLSKeyFile == "")
 	faults.Check(paired, "tls_cert_file", "set both tls_cert_file and tls_key_file, or neither")
 	faults.Check(c.TLSClientCAFile == "" || c.TLSCertFile != "", "tls_client_ca_file", "needs tls_cert_file and tls_key_file")

@@ -35,7 +35,8 @@ type server struct {
 	cfg *Config
 	files
 	router    *request.Router
-	insecure  error // why handshake messages may not travel over HTTP; nil: they may
+	grpc      net.Listener // for OTLP/gRPC; nil: none
+	insecure  error        // why handshake messages may not travel over HTTP; nil: they may
 	pool      bufferPool
 	conflicts *conflicts
 	metrics   *metrics
@@ -69,6 +70,11 @@ func ServeOn(ctx context.Context, listener net.Listener, cfg *Config, env *servi
 	}
 	if reader != nil {
 		s.read(reader)
+	}
+	if cfg.OTLPGRPCListen != "" {
+		if s.grpc, err = new(net.ListenConfig).Listen(ctx, "tcp", cfg.OTLPGRPCListen); err != nil {
+			return errors.Join(fmt.Errorf("listen for OTLP/gRPC: %w", err), listener.Close())
+		}
 	}
 	return s.serve(ctx, listener)
 }
@@ -118,7 +124,9 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 	return service.Group(ctx,
 		func(ctx context.Context) error {
 			defer close(closed)
-			return gate.limit.Serve(ctx, work, &gate.server, listener)
+			return service.Group(ctx,
+				func(ctx context.Context) error { return gate.limit.Serve(ctx, work, &gate.server, listener) },
+				func(ctx context.Context) error { return s.serveGRPC(ctx, work, gate) })
 		},
 		func(ctx context.Context) error { return s.attend(ctx, work, gate, closed) })
 }

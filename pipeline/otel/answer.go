@@ -4,14 +4,18 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/plumbline/plumbline/schema"
 )
@@ -40,6 +44,19 @@ func Status(encoding Encoding, code codes.Code, message string) ([]byte, error) 
 	} else {
 		text, err = proto.Marshal(s)
 	}
+	if err != nil {
+		return nil, fmt.Errorf("encode a status: %w", err)
+	}
+	return text, nil
+}
+
+// Retry returns a google.rpc.Status that says after which time a call may be repeated.
+func Retry(code codes.Code, message string, after time.Duration) ([]byte, error) {
+	info, err := anypb.New(&errdetails.RetryInfo{RetryDelay: durationpb.New(after)})
+	if err != nil {
+		return nil, fmt.Errorf("encode a time to retry: %w", err)
+	}
+	text, err := proto.Marshal(&status.Status{Code: int32(code), Message: strings.ToValidUTF8(message, "\uFFFD"), Details: []*anypb.Any{info}})
 	if err != nil {
 		return nil, fmt.Errorf("encode a status: %w", err)
 	}
