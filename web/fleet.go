@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	fleetAge   = 5 * time.Second // how old the figures of the fleet's page may be
-	fleetAgent = 20              // agents in each list
+	fleetAgent = 20 // agents in each list
 	fleetTypes = 40
 	rateFor    = time.Hour
 	countedFor = 24 * time.Hour
@@ -67,11 +66,14 @@ type troubled struct {
 
 // fleet answers with the state of the whole fleet.
 func (s *server) fleet(v *visit) (page, error) {
-	figures, err := s.fleets.get(v.Context(), v.agents(), s.now(), fleetAge, func(ctx context.Context) (fleetFigures, error) {
+	figures, found, again, err := s.fleets.get(v.Context(), v.agents(), s.now(), func(ctx context.Context) (fleetFigures, error) {
 		return s.readFleet(ctx, v.agents())
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return page{}, err
+	case !found:
+		return page{file: "error.html", title: "Fleet", again: true, data: errorPage{What: "Counting the traces of a day. The page loads itself again."}}, nil
 	}
 	p := fleetPage{fleetFigures: figures, Troubled: trouble(figures), Health: s.components(), Backlogs: s.backlogs()}
 	minutes := map[time.Time]uint64{}
@@ -88,7 +90,7 @@ func (s *server) fleet(v *visit) (page, error) {
 		p.Critical += t.Critical
 	}
 	p.PerMin = number(minutes[to.Truncate(time.Minute).Add(-time.Minute)])
-	return page{file: "fleet.html", title: "Fleet", data: p}, nil
+	return page{file: "fleet.html", title: "Fleet", again: again, data: p}, nil
 }
 
 // readFleet asks the database everything at once.

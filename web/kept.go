@@ -2,67 +2,101 @@ package web
 
 import (
 	"context"
-	"strings"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
-// kept holds the answers of costly queries for a short time, one for each set of agents that a token covers.
-// Visitors who come together wait for one query. The zero value holds nothing.
+// kept holds the answers of costly queries, one for each set of agents that a token covers. A visitor gets the answer
+// that there is while a newer one is on its way, so that a page takes as long with many rows as with few. Visitors who
+// come together share one query, and the database works on these queries a tenth of the time at most. The zero value
+// holds nothing.
 type kept[T any] struct {
 	fresh bool // for tests: nothing is held
 
 	mu  sync.Mutex
-	all map[string]*answer[T]
+	all map[string]*entry[T]
 }
 
-// answer is one answer, or the question that is on its way.
+// entry has the newest answer, and the question that is on its way.
+type entry[T any] struct {
+	answer *answer[T] // nil: there is none yet
+	asking *answer[T] // nil: nobody asks
+}
+
+// answer is an answer once done is closed.
 type answer[T any] struct {
-	done  chan struct{} // closed when the rest is set
+	done  chan struct{}
 	asked time.Time
+	took  time.Duration
 	value T
 	err   error
 }
 
-// keptTokens is how many sets of agents have an answer. Above it, all are forgotten.
-const keptTokens = 200
+const (
+	keptTokens  = 200 // how many sets of agents have an answer; above it, all are forgotten
+	keptFor     = 5 * time.Second
+	keptShare   = 10                     // an answer is held for so many times the time that it took
+	keptWait    = 120 * time.Millisecond // how long a visitor waits for a newer answer
+	keptTooLong = time.Minute            // an older answer is replaced as soon as there is a newer one
+)
 
-// get returns an answer that was asked for within the last age, or asks. An error is never kept.
-func (k *kept[T]) get(ctx context.Context, agents store.Agents, now time.Time, age time.Duration, ask func(context.Context) (T, error)) (T, error) {
+// get returns an answer, and whether the visitor should ask again soon: there is none yet (found is false), or it is
+// old. An error is an answer, too, and is never held.
+func (k *kept[T]) get(ctx context.Context, agents store.Agents, now time.Time, ask func(context.Context) (T, error)) (value T, found, again bool, err error) {
 	if k.fresh {
-		return ask(ctx)
+		value, err = ask(ctx)
+		return value, true, false, err
 	}
-	key := strings.Join(agents.IDs, "\x00") + "\x00\x00" + strings.Join(agents.Prefixes, "\x00")
-	k.mu.Lock()
-	one := k.all[key]
-	if one == nil || now.Sub(one.asked) > age || one.failed() {
-		if k.all == nil || len(k.all) > keptTokens {
-			k.all = map[string]*answer[T]{}
+	current, asking := k.state(ctx, agents, now, ask)
+	if asking != nil {
+		wait := time.NewTimer(keptWait)
+		defer wait.Stop()
+		select {
+		case <-asking.done:
+			return asking.value, true, false, asking.err
+		case <-ctx.Done():
+			return value, false, false, ctx.Err()
+		case <-wait.C:
 		}
-		one = &answer[T]{done: make(chan struct{}), asked: now}
-		k.all[key] = one
-		go func() { // for those who join, too, so it does not end with this request
-			defer close(one.done)
-			one.value, one.err = ask(context.WithoutCancel(ctx))
-		}()
 	}
-	k.mu.Unlock()
-	select {
-	case <-one.done:
-		return one.value, one.err
-	case <-ctx.Done():
-		var none T
-		return none, ctx.Err()
+	if current == nil {
+		return value, false, true, nil
 	}
+	return current.value, true, now.Sub(current.asked) > keptTooLong, nil
 }
 
-func (a *answer[T]) failed() bool {
-	select {
-	case <-a.done:
-		return a.err != nil
-	default:
-		return false
+// state returns the answer that there is, and the one that is on its way; it asks if it is time to.
+func (k *kept[T]) state(ctx context.Context, agents store.Agents, now time.Time, ask func(context.Context) (T, error)) (current, asking *answer[T]) {
+	key := fmt.Sprintf("%q", agents)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e := k.all[key]
+	if e == nil {
+		if k.all == nil || len(k.all) >= keptTokens {
+			k.all = map[string]*entry[T]{}
+		}
+		e = new(entry[T])
+		k.all[key] = e
 	}
+	if e.asking == nil && (e.answer == nil || now.Sub(e.answer.asked) > max(keptFor, keptShare*e.answer.took)) {
+		e.asking = &answer[T]{done: make(chan struct{}), asked: now}
+		go k.ask(context.WithoutCancel(ctx), e, e.asking, ask) // it does not end with the request: others wait for it, too
+	}
+	return e.answer, e.asking
+}
+
+// ask asks, and makes the answer that of the entry.
+func (k *kept[T]) ask(ctx context.Context, e *entry[T], a *answer[T], ask func(context.Context) (T, error)) {
+	began := time.Now()
+	a.value, a.err = ask(ctx)
+	a.took = time.Since(began)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if e.asking, e.answer = nil, a; a.err != nil {
+		e.answer = nil
+	}
+	close(a.done)
 }

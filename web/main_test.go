@@ -33,6 +33,7 @@ type rig struct {
 	rows *store.Store // of tenant default
 	url  string
 
+	server  *server
 	digests map[string]schema.Digest // of the traces, by their ids
 
 	tokens string // file
@@ -68,6 +69,7 @@ func start(t testing.TB, change func(*Config), tokens ...string) *rig {
 		t.Fatal(err)
 	}
 	s.fleets.fresh = true
+	r.server = s
 	served := httptest.NewServer(s.handler())
 	r.url = served.URL
 	t.Cleanup(func() {

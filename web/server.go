@@ -144,6 +144,7 @@ type page struct {
 	file  string
 	title string
 	code  int
+	again bool // the browser loads it again after a second
 	data  any
 }
 
@@ -275,6 +276,9 @@ func (s *server) write(w http.ResponseWriter, r *http.Request, v *visit, p page)
 		s.log.Error("a page of the console could not be made", "page", p.file, "error", err)
 		http.Error(w, "This page could not be made; the log of the console says why.", http.StatusInternalServerError)
 		return
+	}
+	if p.again {
+		w.Header().Set("Refresh", "1")
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(max(p.code, http.StatusOK))
