@@ -22,6 +22,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/exporter"
 	"github.com/plumbline/plumbline/pipeline/ingest"
 	"github.com/plumbline/plumbline/pipeline/verifier"
+	"github.com/plumbline/plumbline/pipeline/webhook"
 	"github.com/plumbline/plumbline/web"
 )
 
@@ -35,6 +36,9 @@ const (
 
 // Console is the section of the console's settings. The console is no stage: no trace passes through it.
 const Console = "console"
+
+// Webhooks is the section of the settings of webhooks, which is no stage either.
+const Webhooks = "webhooks"
 
 // ConsoleAnywhere is an address of the console: on 127.0.0.1, the port after that of ingest, or any free one if
 // that is taken.
@@ -56,6 +60,8 @@ type Config struct {
 	A2AAgentCards []string // AGENT=FILE of the A2A agent cards to serve (ingest.Config); none where empty
 
 	MessagePoliciesFile string // what each agent accepts from whom (pipeline/messages), for ingest and verifier; none where empty
+
+	WebhooksFile string // the endpoints that get alerts (package pipeline/webhook); none where empty
 
 	TLSCertFile, TLSKeyFile string // PEM files for HTTPS (TLS 1.3); plain HTTP where empty
 
@@ -221,6 +227,7 @@ func (c *Config) validate() config.Faults {
 		stage := c.ingest()
 		faults = append(faults, stage.FileFaults()...)
 	}
+	faults = append(faults, webhook.Faults(c.WebhooksFile)...)
 	if c.Console != "" && c.Console != ConsoleAnywhere && len(faults) == 0 { // otherwise the faults of ingest's files would be there twice
 		console := c.console()
 		for _, fault := range console.FileFaults() {

@@ -106,6 +106,11 @@ func (m *Machine) start(ctx context.Context) error {
 			return err
 		}
 	}
+	if m.cfg.WebhooksFile != "" {
+		if err := m.StartStage(Webhooks); err != nil {
+			return err
+		}
+	}
 	if m.console != nil {
 		if err := m.StartStage(Console); err != nil {
 			return err

@@ -16,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/reading"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/verifier"
+	"github.com/plumbline/plumbline/pipeline/webhook"
 	"github.com/plumbline/plumbline/web"
 )
 
@@ -105,6 +106,11 @@ func (m *Machine) stageOf(name string, env *service.Env) (serve func(context.Con
 		}
 		cfg.Schedule, cfg.Copies, cfg.Anchors = m.cfg.SealSchedule, m.cfg.Copies, m.cfg.Anchors
 		return func(ctx context.Context) error { return exporter.Serve(ctx, &cfg, env) }, cfg.Validate()
+	}
+	if name == Webhooks {
+		cfg := webhook.Default()
+		cfg.Common, cfg.WebhooksFile = m.common(), m.cfg.WebhooksFile
+		return func(ctx context.Context) error { return webhook.Serve(ctx, &cfg, env) }, cfg.Validate()
 	}
 	if name == Console {
 		cfg := m.cfg.console()

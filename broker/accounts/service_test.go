@@ -9,10 +9,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +34,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/verifier"
+	"github.com/plumbline/plumbline/pipeline/webhook"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -44,6 +47,7 @@ type pipeline struct {
 	dir      string
 	url      string // of ingest
 	policies string
+	alerts   chan string // ids of the alerts that the endpoint of webhooks received
 	serve    map[stream.Role]func(context.Context, *service.Env) error
 	stages   []*pipelinetest.Stage
 }
@@ -63,7 +67,11 @@ func startPipeline(t *testing.T) *pipeline {
 	sealing := exporter.Default()
 	sealing.Common, sealing.ClickHouse, sealing.DataDir, sealing.Every = p.common(stream.RoleExporter), p.rig.ClickHouse(), p.dir, 50*time.Millisecond
 	sealing.Copies.ObjectStore = objectStore
+	p.alerts = make(chan string, 1000)
+	hooks := webhook.Default()
+	hooks.Common, hooks.WebhooksFile = p.common(stream.RoleWebhooks), p.endpoint(t)
 	p.serve = map[stream.Role]func(context.Context, *service.Env) error{
+		stream.RoleWebhooks: func(ctx context.Context, env *service.Env) error { return webhook.Serve(ctx, &hooks, env) },
 		stream.RoleVerifier: func(ctx context.Context, env *service.Env) error { return verifier.Serve(ctx, &judging, env) },
 		stream.RoleDrift:    func(ctx context.Context, env *service.Env) error { return drift.Serve(ctx, &watching, env) },
 		stream.RoleExporter: func(ctx context.Context, env *service.Env) error { return exporter.Serve(ctx, &sealing, env) },
@@ -72,6 +80,29 @@ func startPipeline(t *testing.T) *pipeline {
 		p.run(t, role, serve)
 	}
 	return p
+}
+
+// endpoint starts a receiver of webhooks, which refuses one alert at first, and returns the file that names it.
+func (p *pipeline) endpoint(t *testing.T) string {
+	var refused atomic.Bool
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if refused.CompareAndSwap(false, true) {
+			w.WriteHeader(http.StatusBadRequest) // with one attempt the alert is given up, in the ledger
+			return
+		}
+		p.alerts <- r.Header.Get(webhook.HeaderID)
+	}))
+	t.Cleanup(receiver.Close)
+	secret, list := filepath.Join(p.dir, "webhook.secret"), filepath.Join(p.dir, "webhooks.yaml")
+	for name, text := range map[string]string{
+		secret: webhook.NewSecret().Text(),
+		list:   fmt.Sprintf("endpoints: [{name: here, url: %q, secret_file: %q, attempts: 1}]", receiver.URL, secret),
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return list
 }
 
 // run starts a stage and waits until it is ready.
@@ -145,10 +176,11 @@ func TestServicesWorkWithTheirRights(t *testing.T) {
 		"traces": "visible_traces HAVING count() = 4 + 16 + 3", "violations": "violations", "dead letters": "visible_dead_letters HAVING count() = 2",
 		"points": "visible_drift_points HAVING count() = 4 + 16 + 3", "handshakes": "visible_coherence_results", "messages": "visible_messages HAVING count() >= 3",
 		"marks": "visible_dead_letter_marks", "bundles": "visible_bundles", "copies": "visible_bundle_copies", "agents' ledgers": "visible_ledger WHERE ledger = 'b'",
-		"findings in the ledger": "visible_ledger WHERE type = 'VERIFY'", "claims": "visible_ledger WHERE type = 'CLAIM'", "session findings": "session_findings",
+		"findings in the ledger": "visible_ledger WHERE type = 'VERIFY'", "an alert given up": "visible_ledger WHERE type = 'META' AND position(data, 'webhook_given_up') > 0", "claims": "visible_ledger WHERE type = 'CLAIM'", "session findings": "session_findings",
 	} {
 		pipelinetest.Await(t, what+" in ClickHouse", func() bool { return p.rows(t, from) > 0 })
 	}
+	pipelinetest.Await(t, "an alert at the endpoint", func() bool { return len(p.alerts) > 0 })
 	p.operate(t)
 	for _, stage := range p.stages {
 		stage.Stop(t)

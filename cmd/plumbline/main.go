@@ -54,6 +54,7 @@ func commands() []command {
 		{"drift", "List alerts of drift, explain the drift of an agent, and pin baselines.", &driftCommands{}},
 		{"keys", "Create, show and rotate signing keys.", &keysCommands{}},
 		{"token", "Make, list, revoke and rotate the tokens of publishers and readers.", &tokenCommands{}},
+		{"webhook", "Make the secrets of webhooks, and receive alerts to try them.", &webhookCommands{}},
 		{"coherence", "Check whether agents can work together.", &coherenceCommands{}},
 		{"message", "Sign and verify messages to agents.", &messageCommands{}},
 		{"micro", "Proofs of single scans (AIVS-Micro).", &microCommands{}},

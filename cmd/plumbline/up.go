@@ -17,6 +17,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/reading"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/verifier"
+	"github.com/plumbline/plumbline/pipeline/webhook"
 	"github.com/plumbline/plumbline/web"
 )
 
@@ -34,6 +35,7 @@ type upCommand struct {
 	CardIssuerKeysFile  string        `type:"path" help:"File of public keys that may sign every agent's cards: one {key_id, algorithm, public_key} per line."`
 	A2AAgentCards       []string      `name:"a2a-agent-cards" placeholder:"AGENT=FILE" help:"A2A agent cards to serve, each with the agent's current Alignment Card inside."`
 	MessagePoliciesFile string        `type:"path" help:"Message policies: what each agent accepts from whom, and the action classes of its tools (docs/MESSAGES.md)."`
+	WebhooksFile        string        `type:"path" help:"File of the HTTP endpoints that get alerts (docs/WEBHOOKS.md)."`
 	SealIdle            time.Duration `help:"Seal a session that has had no trace for this long."`
 	Redact              []string      `default:"all" placeholder:"RULE" help:"Redaction rules for bundles in addition to those of the draft: all, none, or some of authorization, header_list, name_value, url, assignment, yaml, xml, repr, unicode, base64 (docs/BUNDLES.md)."`
 	SealSchedule        []string      `sep:";" placeholder:"CRON" help:"Times at which all open sessions are also sealed: cron expressions of five fields, or @daily, @every 6h and similar, in UTC unless one begins with CRON_TZ=."`
@@ -69,7 +71,7 @@ func stageKeys() map[string][]string {
 	return map[string][]string{
 		machine.Ingest: config.Keys(&accept), machine.Verifier: config.Keys(new(verifier.Config)),
 		machine.Drift: config.Keys(new(drift.Config)), machine.Exporter: config.Keys(new(exporter.Config)),
-		machine.Console: config.Keys(new(web.Config)),
+		machine.Console: config.Keys(new(web.Config)), machine.Webhooks: config.Keys(new(webhook.Config)),
 	}
 }
 
@@ -138,7 +140,7 @@ func (c *upCommand) config(con *console) machine.Config {
 	return machine.Config{
 		Faults:  faults,
 		DataDir: c.Data, Listen: c.Listen, Console: c.console(), TokenFile: c.TokenFile, TLSCertFile: c.TLSCertFile, TLSKeyFile: c.TLSKeyFile,
-		CardSignatures: c.CardSignatures, CardIssuerKeysFile: c.CardIssuerKeysFile, A2AAgentCards: c.A2AAgentCards, MessagePoliciesFile: c.MessagePoliciesFile,
+		CardSignatures: c.CardSignatures, CardIssuerKeysFile: c.CardIssuerKeysFile, A2AAgentCards: c.A2AAgentCards, MessagePoliciesFile: c.MessagePoliciesFile, WebhooksFile: c.WebhooksFile,
 		Ports: c.Ports, NATS: c.NATS, ClickHouse: c.ClickHouse, Copies: c.Copies, Anchors: c.Anchors,
 		DriftMode: c.DriftMode, DriftResidentBytes: c.DriftResidentBytes, DriftComparison: &c.DriftComparison, Thresholds: &c.Thresholds, Connections: &c.Connections,
 		SealIdle: c.SealIdle, SealSchedule: c.SealSchedule, Redact: c.Redact, MemoryBytes: c.Memory << 20, DrainBudget: c.DrainBudget,

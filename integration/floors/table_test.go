@@ -73,7 +73,7 @@ var table = []floor{
 	{of: list("pipeline/..."), never: list("web/..."), why: "the pages depend on the pipeline, which works without them"},
 	{of: list("web/..."), never: list("child", stages, servers, top), why: "the pages are made of the tables, and of what the process shows of itself; they take addresses of servers"},
 	{of: list("web/rows"), never: list(nats, "pipeline/stream", "pipeline/config", "pipeline/service", kong, prometheus, yaml), why: "the tables are read without a broker"},
-	{of: list("cmd/ingest", "cmd/verifier", "cmd/drift", "cmd/exporter", "cmd/console"), never: list("machine/...", "child", servers), why: "a service takes addresses; only the tool starts all of them on one machine"},
+	{of: list("cmd/ingest", "cmd/verifier", "cmd/drift", "cmd/exporter", "cmd/webhooks", "cmd/console"), never: list("machine/...", "child", servers), why: "a service takes addresses; only the tool starts all of them on one machine"},
 	{of: list("broker/...", "-broker/brokertest/...", "engine/...", "-engine/enginetest/..."), never: list(stages, top), why: "the servers do not depend on their clients"},
 	{of: list("fleet/..."), only: list("fleet/...", "schema/..."), why: "the simulated fleet uses only what an agent has"},
 	{of: list("child"), only: list("child"), why: "processes, and nothing else"},

@@ -32,6 +32,8 @@ const (
 	KindSelfCheck  = "self_check"
 	KindSigningKey = "signing_key"
 	KindLogHead    = "log_head"
+
+	KindWebhookGivenUp = "webhook_given_up"
 )
 
 // Boot is the start of a service. It shows readers of the ledger when the processes that wrote it
@@ -162,6 +164,23 @@ func (h LogHead) Event() (ledger.Event, error) {
 	e, err := event(ledger.Meta, "", h)
 	e.ID = "log." + schema.DigestOf(e.Data).String()
 	return e, err
+}
+
+// WebhookGivenUp is an alert that an endpoint of webhooks did not get, and that is not tried again.
+type WebhookGivenUp struct {
+	Kind      string        `json:"kind"`     // KindWebhookGivenUp
+	Endpoint  string        `json:"endpoint"` // its name
+	WebhookID string        `json:"webhook_id"`
+	Stream    time.Time     `json:"stream"`   // creation time of stream ALERTS
+	Sequence  uint64        `json:"sequence"` // in the stream
+	SHA256    schema.Digest `json:"sha256"`   // of the alert's bytes
+	Attempts  int           `json:"attempts"` // of the process that gave it up
+	Reason    string        `json:"reason"`   // "refused", "unavailable" or "unreadable"
+}
+
+func (w WebhookGivenUp) Event() (ledger.Event, error) {
+	w.Kind, w.Stream = KindWebhookGivenUp, w.Stream.UTC()
+	return event(ledger.Meta, fmt.Sprintf("webhook.%s.%d.%d", w.Endpoint, w.Stream.UnixNano(), w.Sequence), w)
 }
 
 // verify returns an event whose id is its data's digest.

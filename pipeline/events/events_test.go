@@ -25,14 +25,15 @@ func written() map[string]interface {
 	return map[string]interface {
 		Event() (ledger.Event, error)
 	}{
-		"BOOT":              events.Boot{Service: "ingest", StartedAt: at, Version: "1"},
-		"CLAIM":             events.Claim{AgentID: "a", SessionID: "s", Part: 1, File: "f", SHA256: "ab"},
-		"VERIFY decisions":  events.Decisions{SHA256: []schema.Digest{{1}}},
-		"VERIFY findings":   events.Findings{Stream: at, Alerts: []events.Alert{{Sequence: 1, ID: "1", SHA256: schema.Digest{1}}}},
-		"VERIFY self_check": events.SelfCheck{StartedAt: at, FinishedAt: at, Good: true},
-		"RETRACT":           events.Retract{Revocation: schema.Revocation{CardID: "c", AgentID: "a", RevokedAt: at.UTC(), Reason: "r"}},
-		"META log_head":     events.LogHead{Origin: "log.example", Size: 1, Root: "AA=="},
-		"META signing_key":  events.SigningKey{Purpose: "micro", KeyID: "1", PublicKey: "2"},
+		"BOOT":                  events.Boot{Service: "ingest", StartedAt: at, Version: "1"},
+		"CLAIM":                 events.Claim{AgentID: "a", SessionID: "s", Part: 1, File: "f", SHA256: "ab"},
+		"VERIFY decisions":      events.Decisions{SHA256: []schema.Digest{{1}}},
+		"VERIFY findings":       events.Findings{Stream: at, Alerts: []events.Alert{{Sequence: 1, ID: "1", SHA256: schema.Digest{1}}}},
+		"VERIFY self_check":     events.SelfCheck{StartedAt: at, FinishedAt: at, Good: true},
+		"RETRACT":               events.Retract{Revocation: schema.Revocation{CardID: "c", AgentID: "a", RevokedAt: at.UTC(), Reason: "r"}},
+		"META log_head":         events.LogHead{Origin: "log.example", Size: 1, Root: "AA=="},
+		"META webhook_given_up": events.WebhookGivenUp{Endpoint: "security", WebhookID: "violation_1", Stream: at, Sequence: 7, Attempts: 3, Reason: "refused"},
+		"META signing_key":      events.SigningKey{Purpose: "micro", KeyID: "1", PublicKey: "2"},
 	}
 }
 

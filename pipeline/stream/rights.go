@@ -61,6 +61,7 @@ const (
 	RoleVerifier Role = "verifier"
 	RoleDrift    Role = "drift"
 	RoleExporter Role = "exporter"
+	RoleWebhooks Role = "webhooks"
 	RoleOperator Role = "operator" // plumbline migrate, check and replay
 	RoleUp       Role = "up"       // plumbline up: all services in one process
 )
@@ -70,7 +71,7 @@ func (r Role) Inbox() string { return "_INBOX_service." + string(r) }
 
 // Roles returns all roles.
 func Roles() []Role {
-	return []Role{RoleIngest, RoleVerifier, RoleDrift, RoleExporter, RoleOperator, RoleUp}
+	return []Role{RoleIngest, RoleVerifier, RoleDrift, RoleExporter, RoleWebhooks, RoleOperator, RoleUp}
 }
 
 // Rights returns exactly the rights that a role needs. objectStore is the one to which the
@@ -86,6 +87,8 @@ func (r Role) Rights(objectStore string) Rights {
 		g.drift()
 	case RoleExporter:
 		g.exporter(objectStore)
+	case RoleWebhooks:
+		g.webhooks()
 	case RoleOperator:
 		g.operator()
 	case RoleUp:
@@ -93,6 +96,7 @@ func (r Role) Rights(objectStore string) Rights {
 		g.verifier()
 		g.drift()
 		g.exporter(objectStore)
+		g.webhooks()
 		g.operator()
 	}
 	g.may(api+"INFO", api+"STREAM.INFO.*", api+"CONSUMER.INFO.*.*") // settings, and whether the broker answers
@@ -182,6 +186,17 @@ func (g *grants) exporter(objectStore string) {
 		stream := "OBJ_" + objectStore // creates it and adds to it
 		g.may(api+"STREAM.CREATE."+stream, api+"DIRECT.GET."+stream+".>", "$O."+objectStore+".>")
 	}
+}
+
+// webhooks makes the consumers of its endpoints on ALERTS and reads them. It may remove none, and may not
+// touch the consumers of the other services there.
+func (g *grants) webhooks() {
+	g.may(api+"CONSUMER.CREATE."+Alerts+".>", api+"CONSUMER.MSG.NEXT."+Alerts+".*", ackOld+Alerts+".>", ackNew+Alerts+".>")
+	for _, d := range durablesOf(Alerts) {
+		name := Alerts + "." + d.Durable
+		g.denyTo(api+"CONSUMER.CREATE."+name, api+"CONSUMER.CREATE."+name+".>", api+"CONSUMER.MSG.NEXT."+name, ackOld+name+".>", ackNew+name+".>")
+	}
+	g.appends(ledger.Boot, ledger.Meta)
 }
 
 // operator creates streams, buckets and consumers, reads all of them, and writes what a replay

@@ -1,0 +1,489 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/pipeline/config"
+	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/service"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/wire"
+)
+
+// asService makes the test's program the service, to be killed.
+const asService = "PLUMBLINE_TEST_WEBHOOKS"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(asService); path != "" {
+		cfg := Default()
+		cfg.AdminListen, cfg.WebhooksFile = "", path
+		os.Exit(service.Main(config.Command{Name: "webhooks", Version: "test"}, &cfg, func(ctx context.Context, env *service.Env) error { return Serve(ctx, &cfg, env) }))
+	}
+	os.Exit(m.Run())
+}
+
+// site is a broker with the service.
+type site struct {
+	t      *testing.T
+	broker *brokertest.Server
+	client *stream.Client
+	log    locked
+	env    *service.Env
+	dir    string
+}
+
+func newSite(t *testing.T) *site {
+	s := &site{t: t, broker: brokertest.New(t), dir: t.TempDir()}
+	s.client = s.broker.Connect()
+	pipelinetest.EnsureTopology(t, s.client)
+	return s
+}
+
+// endpoint returns an endpoint with a secret file of one secret.
+func (s *site) endpoint(name, url string) Endpoint {
+	e := Endpoint{Name: name, URL: url, SecretFile: filepath.Join(s.dir, name+".secret")}
+	e.complete()
+	s.write(e.SecretFile, NewSecret().Text())
+	return e
+}
+
+func (s *site) write(path, text string) {
+	s.t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// run starts the service and waits until it reads. Its waits begin with some milliseconds.
+func (s *site) run(endpoints ...Endpoint) *pipelinetest.Stage {
+	s.t.Helper()
+	cfg := Default()
+	cfg.AdminListen, cfg.NATS.URL, cfg.NATS.MonitorURL = "", s.broker.URL(), s.broker.MonitorURL()
+	log := slog.New(slog.NewTextHandler(io.MultiWriter(&s.log, s.t.Output()), nil))
+	s.env = service.NewEnv("webhooks", "test", log, obs.NewRegistry("test"), new(obs.Health))
+	env := s.env
+	stage := pipelinetest.Go(s.t, func(ctx context.Context) error { return serve(ctx, &cfg, env, endpoints, 20*time.Millisecond) })
+	pipelinetest.Await(s.t, "the service", func() bool { return env.Health.Reported().Ready })
+	return stage
+}
+
+// locked is a text that several goroutines write and read.
+type locked struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// raise publishes an alert of a kind with the id "<kind>.<n>".
+func (s *site) raise(kind subject.AlertKind, n int, data string) (webhookID string) {
+	s.t.Helper()
+	id := fmt.Sprintf("%s.%d", kind, n)
+	if err := s.client.PublishAlerts(s.t.Context(), []wire.Alert{{Kind: kind, Agent: "did:web:a.example", ID: id, Data: []byte(data)}}); err != nil {
+		s.t.Fatal(err)
+	}
+	return strings.ReplaceAll(id, ".", "_")
+}
+
+// metric returns the value of a counter or gauge of the endpoint.
+func (s *site) metric(name, endpoint, label string) (value float64) {
+	s.t.Helper()
+	families, err := s.env.Gatherer.Gather()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			var values []string
+			for _, l := range m.GetLabel() {
+				values = append(values, l.GetValue())
+			}
+			if slices.Contains(values, endpoint) && (label == "" || slices.Contains(values, label)) {
+				value += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return value
+}
+
+// receiver is an HTTP server that answers as a test says, and keeps what it received.
+type receiver struct {
+	*httptest.Server
+	mu     sync.Mutex
+	got    []message
+	answer func(n int, w http.ResponseWriter, r *http.Request) // n counts requests from 0; nil: 200
+}
+
+type message struct {
+	id     string
+	body   []byte
+	header http.Header
+	at     time.Time
+}
+
+func newReceiver(t *testing.T, answer func(n int, w http.ResponseWriter, r *http.Request)) *receiver {
+	r := &receiver{answer: answer}
+	r.Server = httptest.NewServer(http.HandlerFunc(r.serve))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *receiver) serve(w http.ResponseWriter, request *http.Request) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.mu.Lock()
+	n := len(r.got)
+	r.got = append(r.got, message{request.Header.Get(HeaderID), body, request.Header.Clone(), time.Now()})
+	r.mu.Unlock()
+	if r.answer != nil {
+		r.answer(n, w, request)
+	}
+}
+
+func (r *receiver) messages() []message {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.got)
+}
+
+func (r *receiver) ids() (ids []string) {
+	for _, m := range r.messages() {
+		ids = append(ids, m.id)
+	}
+	return ids
+}
+
+// await waits for n requests.
+func (r *receiver) await(t *testing.T, n int) {
+	t.Helper()
+	pipelinetest.Await(t, fmt.Sprintf("%d requests", n), func() bool { return len(r.messages()) >= n })
+}
+
+const (
+	critical = `{"violations":[{"type":"FORBIDDEN_ACTION","severity":"CRITICAL"},{"severity":"MEDIUM"}],"findings":[]}`
+	medium   = `{"alert_id":"x","finding":{"type":"ACTION_LOOP","severity":"MEDIUM"}}`
+	drifting = `{"alert_id":"y","state":"opened","summary":"a < b"}`
+)
+
+// Alerts arrive once each, in the order of the stream, signed, in the documented form.
+func TestAlertsArriveInOrder(t *testing.T) {
+	s, r := newSite(t), newReceiver(t, nil)
+	e := s.endpoint("all", r.URL)
+	s.raise(subject.AlertDrift, 99, drifting) // before the endpoint was known
+	s.run(e)
+	var want []string
+	for n := range 10 {
+		want = append(want, s.raise(subject.AlertViolation, n, critical), s.raise(subject.AlertFinding, n, medium), s.raise(subject.AlertDrift, n, drifting))
+	}
+	r.await(t, len(want))
+	if got := r.ids(); !slices.Equal(got, want) {
+		t.Errorf("received %v, want %v", got, want)
+	}
+	secrets, err := ReadSecrets(e.SecretFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bodies := []string{`"severity":"CRITICAL","data":` + critical, `"severity":"MEDIUM","data":` + medium, `"data":` + drifting}
+	types := []string{"alert.violation", "alert.finding", "alert.drift"}
+	for i, m := range r.messages() {
+		if err := Verify(m.header, secrets, time.Now(), m.body); err != nil {
+			t.Errorf("%s: %v", m.id, err)
+		}
+		var read body
+		if err := json.Unmarshal(m.body, &read); err != nil {
+			t.Fatal(err)
+		}
+		whole := fmt.Sprintf(`{"type":%q,"timestamp":%q,"tenant":"default",%s}`, types[i%3], read.Timestamp.Format(time.RFC3339Nano), bodies[i%3])
+		if string(m.body) != whole || time.Since(read.Timestamp).Abs() > time.Minute {
+			t.Errorf("body %s, want %s", m.body, whole)
+		}
+		if m.header.Get("Content-Type") != "application/json" || m.header.Get("User-Agent") != "plumbline/test" {
+			t.Errorf("headers %v", m.header)
+		}
+	}
+	pipelinetest.Await(t, "the metric", func() bool {
+		return s.metric("plumbline_webhook_alerts_total", "all", "delivered") == float64(len(want))
+	})
+}
+
+// An attempt that fails is repeated with the same id and body until the receiver takes the alert, and no
+// later alert overtakes it. Retry-After is respected. A redirect is not followed.
+func TestAttemptsAreRepeated(t *testing.T) {
+	elsewhere := newReceiver(t, nil)
+	answers := []func(w http.ResponseWriter, r *http.Request){
+		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+		func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, // until the timeout
+		func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+		},
+		func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, // the connection is cut
+		func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusTooManyRequests)
+		},
+		func(w http.ResponseWriter, _ *http.Request) { // an answer without an end is cut off, and is good
+			for w.(http.Flusher) != nil {
+				if _, err := w.Write(make([]byte, 4096)); err != nil {
+					return
+				}
+				w.(http.Flusher).Flush()
+			}
+		},
+	}
+	s := newSite(t)
+	r := newReceiver(t, func(n int, w http.ResponseWriter, r *http.Request) {
+		if n < len(answers) {
+			answers[n](w, r)
+		}
+	})
+	e := s.endpoint("shaky", r.URL+"/secret-path")
+	e.Timeout = 300 * time.Millisecond
+	s.run(e)
+	first, second := s.raise(subject.AlertViolation, 1, critical), s.raise(subject.AlertDrift, 2, drifting)
+	r.await(t, len(answers)+1)
+	got := r.messages()
+	for i, m := range got[:len(answers)] {
+		if m.id != first || !bytes.Equal(m.body, got[0].body) {
+			t.Errorf("request %d is %s %s", i, m.id, m.body)
+		}
+	}
+	if got[len(answers)].id != second {
+		t.Errorf("then %s, want %s", got[len(answers)].id, second)
+	}
+	if waited := got[5].at.Sub(got[4].at); waited < time.Second {
+		t.Errorf("repeated %s after Retry-After: 1", waited)
+	}
+	if n := len(elsewhere.messages()); n > 0 {
+		t.Errorf("%d requests were redirected", n)
+	}
+	if refusals, others := s.metric("plumbline_webhook_failures_total", "shaky", "refused"), s.metric("plumbline_webhook_failures_total", "shaky", "unavailable"); refusals != 1 || others != 4 {
+		t.Errorf("%v refusals and %v other failures, want 1 and 4", refusals, others)
+	}
+	secret, _ := os.ReadFile(e.SecretFile)
+	if text := s.log.String(); strings.Contains(text, "secret-path") || strings.Contains(text, string(secret)) || strings.Contains(text, "FORBIDDEN_ACTION") || !strings.Contains(text, "retrying") {
+		t.Errorf("the log is %s", text)
+	}
+}
+
+// An alert that the receiver refuses, or that becomes too old, is given up: the ledger, the metric and the
+// log say so, and the next alert follows.
+func TestAlertsAreGivenUp(t *testing.T) {
+	s := newSite(t)
+	r := newReceiver(t, func(n int, w http.ResponseWriter, _ *http.Request) {
+		if n < 3 {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	})
+	refusing := s.endpoint("refusing", r.URL)
+	refusing.Attempts = 3
+	away := s.endpoint("away", "http://127.0.0.1:1/")
+	away.GiveUpAfter = 200 * time.Millisecond
+	s.run(refusing, away)
+	first, second := s.raise(subject.AlertViolation, 1, critical), s.raise(subject.AlertDrift, 2, drifting)
+	broken := s.raise(subject.AlertDrift, 3, "not JSON")
+	third := s.raise(subject.AlertDrift, 4, drifting)
+	r.await(t, 5)
+	if got, want := r.ids(), []string{first, first, first, second, third}; !slices.Equal(got, want) {
+		t.Errorf("received %v, want %v", got, want)
+	}
+	pipelinetest.Await(t, "all four to be given up for the endpoint that is away", func() bool {
+		return s.metric("plumbline_webhook_alerts_total", "away", "given_up") == 4 && s.metric("plumbline_webhook_alerts_total", "refusing", "given_up") == 2
+	})
+	recorded := map[string]int{}
+	for _, m := range s.broker.Read(stream.Ledger, "", 1+2+4) {
+		var event struct {
+			Kind, Endpoint, Reason string
+			WebhookID              string `json:"webhook_id"`
+		}
+		if err := json.Unmarshal(m.Data, &event); err != nil {
+			t.Fatal(err)
+		}
+		if event.Kind == "webhook_given_up" {
+			recorded[event.Endpoint+" "+event.WebhookID+" "+event.Reason]++
+		}
+	}
+	for _, want := range []string{
+		"refusing " + first + " refused", "refusing " + broken + " unreadable",
+		"away " + first + " unavailable", "away " + second + " unavailable", "away " + broken + " unreadable", "away " + third + " unavailable",
+	} {
+		if recorded[want] != 1 {
+			t.Errorf("the ledger has %v, and not once %q", recorded, want)
+		}
+	}
+	if !strings.Contains(s.log.String(), "an alert was given up") {
+		t.Error("the log does not say that alerts were given up")
+	}
+}
+
+// 410 ends an endpoint until the next start, which loses no alert.
+func TestGoneDisables(t *testing.T) {
+	s := newSite(t)
+	r := newReceiver(t, func(n int, w http.ResponseWriter, _ *http.Request) {
+		if n == 0 {
+			w.WriteHeader(http.StatusGone)
+		}
+	})
+	e := s.endpoint("leaving", r.URL)
+	stage := s.run(e)
+	first, second := s.raise(subject.AlertViolation, 1, critical), s.raise(subject.AlertDrift, 2, drifting)
+	pipelinetest.Await(t, "the metric", func() bool { return s.metric("plumbline_webhook_disabled", "leaving", "") == 1 })
+	time.Sleep(200 * time.Millisecond) // ten first waits: an endpoint that is not disabled would be asked again
+	if got := r.ids(); !slices.Equal(got, []string{first}) {
+		t.Errorf("received %v", got)
+	}
+	stage.Stop(t)
+	s.run(e)
+	r.await(t, 3)
+	if got, want := r.ids(), []string{first, first, second}; !slices.Equal(got, want) {
+		t.Errorf("received %v, want %v", got, want)
+	}
+}
+
+// An endpoint gets the types and severities that its filter names. What is away delays no other endpoint.
+func TestFiltersAndSeparateEndpoints(t *testing.T) {
+	s := newSite(t)
+	hangs := newReceiver(t, func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	drifts, grave := newReceiver(t, nil), newReceiver(t, nil)
+	onlyDrift, onlyGrave := s.endpoint("drifts", drifts.URL), s.endpoint("grave", grave.URL)
+	onlyDrift.Types = []subject.AlertKind{subject.AlertDrift}
+	onlyGrave.Severity, onlyGrave.Types = "HIGH", []subject.AlertKind{subject.AlertViolation, subject.AlertFinding}
+	s.run(s.endpoint("hanging", hangs.URL), onlyDrift, onlyGrave)
+	var wantDrifts, wantGrave []string
+	began := time.Now()
+	for n := range 5 {
+		wantGrave = append(wantGrave, s.raise(subject.AlertViolation, n, critical))
+		s.raise(subject.AlertFinding, n, medium)
+		wantDrifts = append(wantDrifts, s.raise(subject.AlertDrift, n, drifting))
+	}
+	unknown := s.raise(subject.AlertFinding, 9, `{"findings":"of a later version"}`) // rather sent than left out
+	wantGrave = append(wantGrave, unknown)
+	drifts.await(t, len(wantDrifts))
+	grave.await(t, len(wantGrave))
+	if took := time.Since(began); took > 14*time.Second {
+		t.Errorf("took %s while one endpoint was hanging for 15 s", took)
+	}
+	if !slices.Equal(drifts.ids(), wantDrifts) || !slices.Equal(grave.ids(), wantGrave) {
+		t.Errorf("received %v and %v, want %v and %v", drifts.ids(), grave.ids(), wantDrifts, wantGrave)
+	}
+	pipelinetest.Await(t, "the metric", func() bool {
+		return s.metric("plumbline_webhook_alerts_total", "drifts", "filtered") == 11 && s.metric("plumbline_webhook_alerts_total", "grave", "filtered") == 10
+	})
+	if n := len(hangs.messages()); n != 1 {
+		t.Errorf("the hanging endpoint got %d requests, want 1", n)
+	}
+	hangs.CloseClientConnections() // the request ends before the service has to wait for it
+}
+
+// While a secret file has two secrets, both verify a message; a restart is not needed.
+func TestSecretsAreRotated(t *testing.T) {
+	s, r := newSite(t), newReceiver(t, nil)
+	e := s.endpoint("rotating", r.URL)
+	old, next := NewSecret(), NewSecret()
+	s.write(e.SecretFile, old.Text())
+	s.run(e)
+	verified := func(n int) (by string) {
+		t.Helper()
+		s.raise(subject.AlertDrift, n, drifting)
+		r.await(t, n+1)
+		m := r.messages()[n]
+		for name, secret := range map[string]Secret{"old": old, "next": next} {
+			if Verify(m.header, []Secret{secret}, time.Now(), m.body) == nil {
+				by = strings.TrimSpace(name + " " + by)
+			}
+		}
+		if by == "next old" {
+			by = "old next"
+		}
+		return by
+	}
+	for n, c := range []struct{ file, by string }{
+		{old.Text(), "old"}, {"# rotated\n" + next.Text() + "\n" + old.Text() + "\n", "old next"}, {"broken", "old next"}, {next.Text(), "next"},
+	} {
+		s.write(e.SecretFile, c.file)
+		time.Sleep(1100 * time.Millisecond) // reload.Recheck
+		if by := verified(n); by != c.by {
+			t.Errorf("message %d is signed by %q, want %q", n, by, c.by)
+		}
+	}
+}
+
+// A killed process and a killed broker lose no alert and change no order. What was on its way may come twice.
+func TestKilledProcessLosesNothing(t *testing.T) {
+	s := newSite(t)
+	var slow sync.WaitGroup
+	slow.Add(1)
+	r := newReceiver(t, func(n int, w http.ResponseWriter, r *http.Request) {
+		if n == 3 {
+			slow.Done()
+			<-r.Context().Done() // until the process is killed
+		}
+	})
+	e := s.endpoint("killed", r.URL)
+	list := filepath.Join(s.dir, "webhooks.yaml")
+	s.write(list, fmt.Sprintf("endpoints: [{name: killed, url: %q, secret_file: %q}]", e.URL, e.SecretFile))
+	start := func() *exec.Cmd {
+		process := exec.Command(os.Args[0])
+		process.Env = append(os.Environ(), asService+"="+list, "PLUMBLINE_NATS_URL="+s.broker.URL(), "PLUMBLINE_NATS_MONITOR_URL="+s.broker.MonitorURL())
+		process.Stdout, process.Stderr = t.Output(), t.Output()
+		if err := process.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = process.Process.Kill(); _ = process.Wait() })
+		return process
+	}
+	process := start()
+	pipelinetest.Await(t, "the endpoint's consumer", func() bool {
+		_, err := s.client.Backlog(t.Context(), stream.Alerts, stream.WebhookConsumer("killed"))
+		return err == nil
+	})
+	var want []string
+	for n := range 8 {
+		want = append(want, s.raise(subject.AlertViolation, n, critical))
+	}
+	slow.Wait()
+	if err := process.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = process.Wait()
+	s.broker.Restart()
+	want = append(want, s.raise(subject.AlertDrift, 100, drifting))
+	start()
+	pipelinetest.Await(t, "the last alert", func() bool { return slices.Contains(r.ids(), want[len(want)-1]) })
+	if got := slices.Compact(r.ids()); !slices.Equal(got, want) {
+		t.Errorf("received %v, want %v in this order", got, want)
+	}
+}
