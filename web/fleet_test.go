@@ -77,7 +77,7 @@ func TestHostileTextIsText(t *testing.T) {
 	r := start(t, nil)
 	r.put(r.rows, fact{agent: hostile, trace: hostile, session: hostile, text: hostile, violations: []string{hostile}, findings: []string{hostile}})
 	r.alert(r.rows, hostile, hostile)
-	for _, path := range []string{"/", "/agent?id=" + escaped(hostile), "/search?q=" + escaped(hostile), sessionAddress(hostile, hostile, ""), sessionAddress(hostile, hostile, hostile)} {
+	for _, path := range []string{"/", "/agent?id=" + escaped(hostile), "/search?q=" + escaped(hostile), "/problems", "/problems?agent=" + escaped(hostile) + "&type=" + escaped(hostile), sessionAddress(hostile, hostile, ""), sessionAddress(hostile, hostile, hostile)} {
 		text := r.visitor("").page(path, "&lt;script&gt;alert(1)&lt;/script&gt;")
 		if strings.Contains(text, "<script>alert") || strings.Contains(text, "<img") || strings.Contains(text, `"'`) {
 			t.Errorf("%s: text of an agent is markup:\n%s", path, text)
