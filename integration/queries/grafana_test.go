@@ -75,7 +75,7 @@ func expand(t *testing.T, query string, from, to time.Time, agent string) string
 // bounded matches what limits a query to the range of the dashboard. The view agents_now is about now, whatever the range.
 var bounded = regexp.MustCompile(`\$__timeFilter\(|\$__dateFilter\(|FROM agents_now\b`)
 
-// Every query of the dashboards runs on a fleet that has every fault of docs/QUERIES.md, as the user that reads, with the
+// Every query of the dashboards runs on a fleet that has every fault of docs/QUERIES.md, with the
 // columns that its panel needs. Panels have rows, the same for one agent, and none for an agent that does not exist.
 func TestDashboardsOnSmallFleet(t *testing.T) {
 	f := newSmall()
