@@ -22,7 +22,7 @@ type webhookSecretCommand struct{}
 
 // Help returns the examples.
 func (*webhookSecretCommand) Help() string {
-	return examples("(umask 077; plumbline webhook secret > webhook.secret)")
+	return examples("plumbline webhook secret | install -m 0600 /dev/stdin webhook.secret")
 }
 
 func (*webhookSecretCommand) Run(con *console) error {
