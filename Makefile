@@ -3,7 +3,7 @@
 # make quick  what to run before a commit: vet, lint, tests that need no server
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
-.PHONY: demo test test-web quick lint alerts systemd s3 shards cost chaos corpus upgrade simulate agree soak soak-seal inject agents bench bench-check fuzz mutation build man
+.PHONY: demo test test-web quick lint alerts systemd s3 shards cost chaos corpus upgrade simulate agree soak soak-seal inject agents bench bench-check fuzz mutation build man release release-check
 
 GO ?= go
 
@@ -201,3 +201,15 @@ build:
 # The manual pages, in bin/man1: install -Dm 0644 -t /usr/local/share/man/man1 bin/man1/*
 man: build
 	bin/plumbline man bin/man1
+
+# The files of a release, in bin/release: archives for amd64 and arm64 with lists of components, and SHA256SUMS.
+ARCHES ?= amd64 arm64
+release:
+	VERSION='$(VERSION)' ARCHES='$(ARCHES)' GO='$(GO)' sh deploy/release.sh
+
+# Makes the release of this commit in another folder with an empty cache of compiled packages, and compares the checksums
+# with those of bin/release. Takes some minutes.
+release-check:
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf '$$dir EXIT; git clone -q . $$dir/other; \
+	  (cd $$dir/other && GOCACHE=$$dir/cache VERSION='$(VERSION)' ARCHES='$(ARCHES)' GO='$(GO)' sh deploy/release.sh >/dev/null); \
+	  diff bin/release/SHA256SUMS $$dir/other/bin/release/SHA256SUMS; echo "make release-check: the same bytes"
