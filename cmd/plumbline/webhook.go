@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -107,7 +108,7 @@ func (c *webhookReceiveCommand) Run(ctx context.Context, con *console) error {
 	if err := server.Shutdown(closing); err != nil {
 		return fmt.Errorf("end the receiver: %w", err)
 	}
-	if cause := context.Cause(ctx); cause != nil && cause != context.Canceled {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
 	}
 	return nil

@@ -24,7 +24,7 @@ func (d *document) setName(path, name string, raw jsontext.Value) {
 	if path != "" {
 		names = strings.Split(path, ".")
 	}
-	if d.text == nil || len(d.text) == 0 {
+	if len(d.text) == 0 {
 		d.text = append(d.text, '{')
 	}
 	common := 0

@@ -1,6 +1,7 @@
 package otel
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -221,7 +222,7 @@ func checkResult(t interface{ Fatalf(string, ...any) }, r Result) {
 		return
 	}
 	_, err := schema.Admit("", r.Trace)
-	if refusal, ok := err.(*schema.Refusal); ok && refusal.Reason == schema.ReasonInvalidJSON && !strings.Contains(refusal.Error(), "duplicate") {
+	if refusal, ok := errors.AsType[*schema.Refusal](err); ok && refusal.Reason == schema.ReasonInvalidJSON && !strings.Contains(refusal.Error(), "duplicate") {
 		t.Fatalf("%v in %s", err, r.Trace)
 	}
 }

@@ -35,7 +35,8 @@ func TestTraceparent(t *testing.T) {
 			t.Errorf("%q: %q %q", header, trace, span)
 		}
 	}
-	if n := testing.AllocsPerRun(100, func() { TraceAndSpan(valid) }); n != 0 {
-		t.Errorf("%v allocations", n)
+	var trace, span string
+	if n := testing.AllocsPerRun(100, func() { trace, span = TraceAndSpan(valid) }); n != 0 || trace+span != parentTrace+parentSpan {
+		t.Errorf("%v allocations, %q %q", n, trace, span)
 	}
 }
