@@ -4,8 +4,8 @@
 #
 #     make release VERSION=v1.4.0 [ARCHES="amd64 arm64"]
 #
-# The bytes depend on the commit, whose id Go records in the programs, on VERSION, and on the version of Go. They do not
-# depend on the folder, the time or the user (make release-check). GNU tar is needed.
+# It leaves out what differs between two builds of one commit: folder, time and user. Go records the commit's id in the
+# programs. make release-check compares two builds. GNU tar is needed.
 set -eu
 cd "$(dirname "$0")/.."
 : "${VERSION:=$(git describe --always --dirty)}" "${ARCHES:=amd64 arm64}" "${GO:=go}"
