@@ -37,8 +37,22 @@ const (
 
 // ReadEndpoints reads the list of endpoints, in YAML, and reports every fault in it: an unknown
 // key is one. It refuses a file that others can write, because it decides where alerts go. No
-// error contains an URL, which may contain a secret.
+// error contains a URL, which may contain a secret.
 func ReadEndpoints(path string) ([]Endpoint, error) {
+	text, err := readFile(path, mostFileBytes, 0o022, "lets others change it: chmod go-w")
+	if err != nil {
+		return nil, err
+	}
+	endpoints, err := parseEndpoints(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return endpoints, nil
+}
+
+// readFile reads a file of at most so many bytes. It refuses a longer one whole, and one whose mode has a forbidden
+// bit; advice says what that bit permits, and the command that removes it.
+func readFile(path string, most int, forbidden os.FileMode, advice string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -48,18 +62,17 @@ func ReadEndpoints(path string) ([]Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	if mode := info.Mode().Perm(); mode&0o022 != 0 {
-		return nil, fmt.Errorf("%s: mode %#o lets others change it: chmod go-w %s", path, mode, path)
+	if mode := info.Mode().Perm(); mode&forbidden != 0 {
+		return nil, fmt.Errorf("%s: mode %#o %s %s", path, mode, advice, path)
 	}
-	text, err := io.ReadAll(io.LimitReader(file, mostFileBytes))
+	text, err := io.ReadAll(io.LimitReader(file, int64(most)+1))
 	if err != nil {
 		return nil, err
 	}
-	endpoints, err := parseEndpoints(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if len(text) > most {
+		return nil, fmt.Errorf("%s: is larger than %d bytes", path, most)
 	}
-	return endpoints, nil
+	return text, nil
 }
 
 func parseEndpoints(text []byte) ([]Endpoint, error) {

@@ -7,9 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -64,24 +62,9 @@ func ParseSecret(text string) (Secret, error) {
 // ReadSecrets reads a file with one secret a line. Every message is signed with each of them, so
 // a receiver may change from one to the next at any time. It refuses a file that everyone may read.
 func ReadSecrets(path string) ([]Secret, error) {
-	file, err := os.Open(path)
+	text, err := readFile(path, mostSecretsBytes, 0o007, "lets everyone read it: chmod o-rwx")
 	if err != nil {
 		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if mode := info.Mode().Perm(); mode&0o007 != 0 {
-		return nil, fmt.Errorf("%s: mode %#o lets everyone read it: chmod o-rwx %s", path, mode, path)
-	}
-	text, err := io.ReadAll(io.LimitReader(file, mostSecretsBytes+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > mostSecretsBytes {
-		return nil, fmt.Errorf("%s: is larger than %d bytes", path, mostSecretsBytes)
 	}
 	var secrets []Secret
 	number := 0

@@ -114,6 +114,21 @@ func TestFaultsOfEndpoints(t *testing.T) {
 	}
 }
 
+// A list that is too long is refused, not read in part: the endpoints at its end would get no alert.
+func TestLongListIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	secret, list := filepath.Join(dir, "secret"), filepath.Join(dir, "list")
+	one := "endpoints:\n- {name: a, url: 'https://a.example/x', secret_file: " + secret + "}\n"
+	for path, text := range map[string]string{secret: NewSecret().Text(), list: one + strings.Repeat("#\n", mostFileBytes/2)} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if endpoints, err := ReadEndpoints(list); err == nil || !strings.Contains(err.Error(), "is larger than") {
+		t.Errorf("%v, error %v", endpoints, err)
+	}
+}
+
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 	for header, want := range map[string]time.Duration{
