@@ -3,6 +3,7 @@ package web
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -31,15 +32,17 @@ type chainPage struct {
 	Altered bool // the file is not the one that was sealed
 	Rows    []aivs.Row
 	Before  int64  // rows before the page
+	before  string // hash of the last of them
 	Next    string // address of the next page; empty: this is the last one
 }
 
-// Linked reports whether a row of the page names the hash of the row before.
+// Linked reports whether a row of the page names the hash of the row before. The first row of a chain names none.
 func (p *chainPage) Linked(i int) bool {
-	if i == 0 {
-		return p.Before > 0 || p.Rows[0].PrevHash == ""
+	before := p.before
+	if i > 0 {
+		before = p.Rows[i-1].RowHash
 	}
-	return p.Rows[i].PrevHash == p.Rows[i-1].RowHash
+	return p.Rows[i].PrevHash == before
 }
 
 // chainAddress returns the address of a bundle's rows.
@@ -97,9 +100,11 @@ func (s *server) chain(v *visit) (page, error) {
 }
 
 // verify reads the bundle, and keeps the rows of the page.
-func (p *chainPage) verify(file interface{ Read([]byte) (int, error) }) {
+func (p *chainPage) verify(file io.Reader) {
 	report, err := aivs.Verify(file, aivs.Options{Row: func(row *aivs.Row) {
-		if row.ID > p.Before && len(p.Rows) < rowsOfPage {
+		if row.ID <= p.Before {
+			p.before = row.RowHash
+		} else if len(p.Rows) < rowsOfPage {
 			p.Rows = append(p.Rows, *row)
 			p.Rows[len(p.Rows)-1].InputsJSON, p.Rows[len(p.Rows)-1].OutputsJSON = "", "" // they may be large, and are not shown
 		}

@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/web/rows"
 )
@@ -21,25 +20,13 @@ const (
 	delayFor   = 5 * time.Minute
 )
 
-// routes adds the pages. Each has its entry in the navigation here, if it has one.
-func (s *server) routes() {
-	s.nav = []place{{"Fleet", "/", "f"}, {"Problems", "/problems", "p"}, {"Search", "/search", "s"}}
-	s.page("GET /{$}", auth.TracesRead, s.fleet)
-	s.page("GET /agent", auth.TracesRead, s.agent)
-	s.page("GET /search", auth.TracesRead, s.search)
-	s.page("GET /problems", auth.TracesRead, s.problems)
-	s.page("GET /session", auth.TracesRead, s.oneSession)
-	s.page("GET /chain", auth.BundlesRead, s.chain)
-	s.page("GET /bundle/{sha256}", auth.BundlesRead, s.bundle)
-}
-
 // fleetFigures is the answer of the database for the fleet's page.
 type fleetFigures struct {
 	AsOf      time.Time
 	Rates     []rows.Minute
 	Active    []rows.Active
 	Types     []rows.ProblemCount
-	Of        []rows.ProblemCount
+	ByAgent   []rows.ProblemCount
 	Drifting  []rows.Alert
 	Delay     rows.Delay
 	Unsettled rows.Unsettled
@@ -101,7 +88,10 @@ func (s *server) readFleet(ctx context.Context, agents store.Agents) (f fleetFig
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { f.Rates, err = s.rows.Rates(ctx, agents, f.AsOf.Add(-rateFor)); return err })
 	group.Go(func() (err error) { f.Active, err = s.rows.Active(ctx, agents, day, fleetAgent); return err })
-	group.Go(func() (err error) { f.Types, f.Of, err = s.rows.Problems(ctx, agents, day, fleetTypes); return err })
+	group.Go(func() (err error) {
+		f.Types, f.ByAgent, err = s.rows.Problems(ctx, agents, day, fleetTypes)
+		return err
+	})
 	group.Go(func() (err error) { f.Drifting, err = s.rows.Drifting(ctx, agents, fleetAgent); return err })
 	group.Go(func() (err error) { f.Delay, err = s.rows.Delays(ctx, agents, f.AsOf.Add(-delayFor)); return err })
 	group.Go(func() (err error) { f.Unsettled, err = s.rows.Unsettled(ctx, agents, day); return err })
@@ -118,7 +108,7 @@ func trouble(f fleetFigures) []troubled {
 		}
 		return of[agent]
 	}
-	for _, c := range f.Of {
+	for _, c := range f.ByAgent {
 		get(c.AgentID).ProblemCount = c
 	}
 	for _, a := range f.Drifting {

@@ -72,7 +72,9 @@ func TestSealedSession(t *testing.T) {
 	if n := strings.Count(text, ">linked<"); n != 3 {
 		t.Errorf("%d rows are linked:\n%s", n, text)
 	}
-	v.page(chainAddress(sha256)+"&after=2", "3 to 4 of 4", "From the first row")
+	if text := v.page(chainAddress(sha256)+"&after=2", "3 to 4 of 4", "From the first row"); strings.Contains(text, "not linked") {
+		t.Errorf("a row of an intact chain is not linked:\n%s", text)
+	}
 	code, bytes := v.get("/bundle/" + sha256)
 	if code != http.StatusOK || schema.DigestOf([]byte(bytes)).String() != sha256 {
 		t.Errorf("the download: %d, %d bytes", code, len(bytes))
@@ -90,6 +92,16 @@ func TestSealedSession(t *testing.T) {
 	v.page(chainAddress(sha256), "This console cannot read the file")
 	if code, _ := v.get("/bundle/" + sha256); code != http.StatusNotFound {
 		t.Errorf("a bundle that is elsewhere: %d", code)
+	}
+}
+
+// The first row of a page is compared with the last one before the page, as all others are.
+func TestFirstRowOfAPageIsCompared(t *testing.T) {
+	for hash, want := range map[string]bool{"a": true, "b": false, "": false} {
+		p := chainPage{Before: 200, before: "a", Rows: []aivs.Row{{PrevHash: hash}}}
+		if got := p.Linked(0); got != want {
+			t.Errorf("row 201 names %q, row 200 has %q: linked is %v", hash, "a", got)
+		}
 	}
 }
 

@@ -162,6 +162,18 @@ func (s *server) handler() http.Handler {
 	return s.guard(http.NewCrossOriginProtection().Handler(s.mux))
 }
 
+// routes adds the pages. Each has its entry in the navigation here, if it has one.
+func (s *server) routes() {
+	s.nav = []place{{"Fleet", "/", "f"}, {"Problems", "/problems", "p"}, {"Search", "/search", "s"}}
+	s.page("GET /{$}", auth.TracesRead, s.fleet)
+	s.page("GET /agent", auth.TracesRead, s.agent)
+	s.page("GET /search", auth.TracesRead, s.search)
+	s.page("GET /problems", auth.TracesRead, s.problems)
+	s.page("GET /session", auth.TracesRead, s.oneSession)
+	s.page("GET /chain", auth.BundlesRead, s.chain)
+	s.page("GET /bundle/{sha256}", auth.BundlesRead, s.bundle)
+}
+
 // guard sets the headers of every answer, and refuses requests that come by another name of this machine.
 func (s *server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
