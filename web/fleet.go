@@ -39,6 +39,7 @@ type fleetPage struct {
 	Agents   uint64 // that were active within a day
 	Traces   uint64 // of a day
 	PerMin   string
+	Open     uint64 // alerts of drift
 	Problems uint64
 	Critical uint64
 	Troubled []troubled
@@ -72,6 +73,9 @@ func (s *server) fleet(v *visit) (page, error) {
 	p.Chart = newBars("Traces received in each minute of the last hour", "trace", minutes, to.Add(-rateFor).Truncate(time.Minute).Add(time.Minute), to, time.Minute)
 	if len(figures.Active) > 0 {
 		p.Agents, p.Traces = figures.Active[0].AllAgents, figures.Active[0].AllTraces
+	}
+	if len(figures.Drifting) > 0 {
+		p.Open = figures.Drifting[0].AllOpen
 	}
 	for _, t := range figures.Types {
 		p.Problems += t.Problems

@@ -43,6 +43,15 @@ func TestFleet(t *testing.T) {
 	}
 }
 
+// More alerts are open than the page lists: the figure is that of all.
+func TestFleetOfManyAlerts(t *testing.T) {
+	r := start(t, nil)
+	for i := range fleetAgent + 3 {
+		r.alert(r.rows, fmt.Sprint("agent-", i), "it buys what it never bought")
+	}
+	r.visitor("").page("/", "<dt>open drift alerts</dt><dd>23</dd>", "the newest 20")
+}
+
 // A visitor sees the agents of the token, of this tenant, and no others.
 func TestFleetOfAToken(t *testing.T) {
 	r := start(t, nil, "all-token * traces:read", "shop-token shop.* traces:read", "one-token other traces:read")

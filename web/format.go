@@ -5,12 +5,12 @@ import (
 	"html/template"
 	"path"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/aivs"
-	"github.com/plumbline/plumbline/web/rows"
 )
 
 // functions are those of the templates. Each returns text, which html/template escapes.
@@ -28,7 +28,7 @@ func (s *server) functions() template.FuncMap {
 		"lower":     strings.ToLower,
 		"plural":    plural,
 		"short":     func(hash string) string { return hash[:min(len(hash), 16)] },
-		"len64":     func(parts []rows.Part) uint64 { return uint64(len(parts)) },
+		"len64":     func(list any) uint64 { return uint64(reflect.ValueOf(list).Len()) },
 		"sessionAt": sessionAddress,
 		"chainAt":   chainAddress,
 		"meaning":   func(kind string) string { return meanings[kind] },
