@@ -157,6 +157,21 @@ func exportingUnder(ctx context.Context, t *testing.T, confirm func(context.Cont
 	})
 }
 
+// crash runs an exporter until a fault crashes it.
+func crash(t *testing.T, rig *pipelinetest.Rig, cfg *Config, f *pipelinetest.Fault) {
+	t.Helper()
+	ctx, die := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer die()
+	f.Crash = die
+	err := exporting(ctx, t, rig, cfg, f)
+	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, pipelinetest.ErrInjected) {
+		t.Fatal(err)
+	}
+	if !f.Met() {
+		t.Fatal("the step with the fault was not reached")
+	}
+}
+
 // Every external step of sealing fails once, before or after it took effect, and the exporter
 // continues or crashes. In the end there is one bundle, recorded once, and one verdict on the
 // session, equal to that in the bundle. A file that existed at the crash is unchanged.
@@ -184,18 +199,14 @@ func TestSealingSurvivesEveryStep(t *testing.T) {
 	}
 }
 
-func survive(t *testing.T, rig *pipelinetest.Rig, session string, f *pipelinetest.Fault, crash bool) {
+func survive(t *testing.T, rig *pipelinetest.Rig, session string, f *pipelinetest.Fault, crashes bool) {
 	cfg := Default()
 	cfg.Common, cfg.DataDir, cfg.Every = rig.Common(), t.TempDir(), 20*time.Millisecond
 	cfg.Copies.ObjectStore = "bundles"
 	publishGaps(t, rig, session)
 	var left []byte // by the crashed process
-	if crash {
-		ctx, die := context.WithCancel(t.Context())
-		f.Crash = die
-		if err := exporting(ctx, t, rig, &cfg, f); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, pipelinetest.ErrInjected) {
-			t.Fatal(err)
-		}
+	if crashes {
+		crash(t, rig, &cfg, f)
 		left = onlyBundle(t, &cfg)
 	}
 	f.Crash = nil // the crash has happened: from here on it is the next process

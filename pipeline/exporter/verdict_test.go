@@ -130,11 +130,7 @@ func TestGapBetweenSessions(t *testing.T) {
 // crashAfterPlan runs an exporter that crashes after it has written a plan.
 func crashAfterPlan(t *testing.T, rig *pipelinetest.Rig, cfg *Config) {
 	t.Helper()
-	ctx, die := context.WithCancel(t.Context())
-	f := &pipelinetest.Fault{Step: "plan", Applied: true, Crash: die}
-	if err := exporting(ctx, t, rig, cfg, f); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, pipelinetest.ErrInjected) {
-		t.Fatal(err)
-	}
+	crash(t, rig, cfg, &pipelinetest.Fault{Step: "plan", Applied: true})
 }
 
 // The answers from other sessions are fixed with the plan: after a crash the verdict is the same,
@@ -182,11 +178,7 @@ func TestVerdictOfTheFileIsRecorded(t *testing.T) {
 	rig, cfg := site(t)
 	rig.Publish(t, pipelinetest.Trace("tr-1", "a", "late", "s", "2026-02-01T00:00:00Z", "search"))
 	requestEnd(t, rig, "s")
-	ctx, die := context.WithCancel(t.Context())
-	f := &pipelinetest.Fault{Step: "session verdicts", Crash: die}
-	if err := exporting(ctx, t, rig, cfg, f); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, pipelinetest.ErrInjected) {
-		t.Fatal(err)
-	}
+	crash(t, rig, cfg, &pipelinetest.Fault{Step: "session verdicts"})
 	rig.Register(t, pipelinetest.Card("late", "a"))
 	pipelinetest.Await(t, "the second verdict on the trace", func() bool {
 		c, err := rig.Store.Counts(t.Context())

@@ -82,10 +82,16 @@ type Member struct {
 
 // Join makes the process a member, and removes members that are not connected any more. It writes
 // the record if there is none: the partitions then begin where an earlier version ended. It repeats
-// what fails. If another member has another place, the error is permanent and names that process.
+// what fails. If another member has another place, the error is permanent and names that process. After an
+// error the process is no member, and does not answer any more.
 func Join(ctx context.Context, cfg Config) (*Member, error) {
 	m := &Member{cfg: cfg, self: cfg.Presence.Holder(), metrics: newMetrics(cfg.Metrics), writing: make(chan struct{}, 1), moved: make(chan struct{})}
-	return m, cfg.Retry.Do(ctx, "join the owners of partitions", func() error { return m.join(ctx) })
+	err := cfg.Retry.Do(ctx, "join the owners of partitions", func() error { return m.join(ctx) })
+	if err != nil { // the record may name this process even so: if ctx ends during a write, its outcome is not known
+		m.end(ctx)
+		return nil, err
+	}
+	return m, nil
 }
 
 // Visit returns the error of Join about another place, and changes nothing. A process asks before it
@@ -265,8 +271,7 @@ func (m *Member) update(ctx context.Context, edit func(*stream.Shares) error) er
 // it done, and returns. An ErrLost of work begins the next term. If another error ends work, so does
 // Run.
 func (m *Member) Run(ctx context.Context, work func(ctx context.Context, term *Term) error) error {
-	defer m.cfg.Presence.End()
-	defer m.leave(ctx)
+	defer m.end(ctx)
 	return service.Group(ctx, m.watch, func(ctx context.Context) error {
 		for ctx.Err() == nil {
 			if err := m.serve(ctx, work); err != nil {
@@ -382,16 +387,25 @@ func (m *Member) handOver(ctx context.Context) error {
 // others find out by asking.
 const leaveWithin = 3 * time.Second
 
-func (m *Member) leave(ctx context.Context) {
+// end leaves, and then ends the answers to the others.
+func (m *Member) end(ctx context.Context) {
+	defer m.cfg.Presence.End()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
 	defer cancel()
-	err := m.update(ctx, func(s *stream.Shares) error {
+	if err := m.leave(ctx); err != nil {
+		m.cfg.Log.Info("cannot record that this process gives its partitions back; the others take them over", "error", err)
+	}
+}
+
+// leave writes that this process is no member, unless the record says so already.
+func (m *Member) leave(ctx context.Context) error {
+	if err := m.refresh(ctx); err != nil || !m.joined() {
+		return err
+	}
+	return m.update(ctx, func(s *stream.Shares) error {
 		m.rest(s)
 		remove(s, m.self.ID)
 		balance(s, m.epoch())
 		return nil
 	})
-	if err != nil {
-		m.cfg.Log.Info("cannot record that this process gives its partitions back; the others take them over", "error", err)
-	}
 }

@@ -436,3 +436,32 @@ func record(t *testing.T, client *stream.Client) (shares stream.Shares) {
 	}
 	return shares
 }
+
+// interrupted is a record whose first write takes effect while the context of its process ends.
+type interrupted struct {
+	ownership.Record
+	end context.CancelFunc // nil after the first write
+}
+
+func (r *interrupted) Update(ctx context.Context, key string, value []byte, last uint64) (uint64, error) {
+	revision, err := r.Record.Update(ctx, key, value, last)
+	if end := r.end; err == nil && end != nil {
+		r.end = nil
+		end()
+		return 0, context.Canceled
+	}
+	return revision, err
+}
+
+// A process that ends while it joins gives its partitions back, even where its connection stays open.
+func TestEndWhileJoining(t *testing.T) {
+	s := newScene(t)
+	ctx, end := context.WithCancel(t.Context())
+	cfg := s.configure(s.client, &worker{name: "a"})
+	cfg.Record = &interrupted{Record: cfg.Record, end: end}
+	if _, err := ownership.Join(ctx, cfg); !errors.Is(err, context.Canceled) {
+		t.Fatalf("joined: %v", err)
+	}
+	b := s.work(s.client, &worker{name: "b"})
+	pipelinetest.AwaitWithin(t, 10*time.Second, "the next process to own every partition", func() bool { return b.owns() == subject.Partitions })
+}

@@ -37,7 +37,10 @@ func (f *Fault) Around(step string, do func() error) error {
 		return do()
 	}
 	if f.Applied {
-		if err := do(); err != nil {
+		if err := do(); err != nil { // it strikes at the next attempt
+			f.mu.Lock()
+			f.hit = false
+			f.mu.Unlock()
 			return err
 		}
 	}
