@@ -110,7 +110,7 @@ func readMessage(r *http.Request, held *request.Holding, body io.Reader, limit i
 	message := io.Reader(sent)
 	if head[0] != 0 {
 		if encoding := r.Header.Get("Grpc-Encoding"); encoding != "gzip" {
-			return nil, problem.New(http.StatusUnsupportedMediaType, "encoding", "grpc-encoding is %q: send gzip or identity", encoding)
+			return nil, problem.New(http.StatusUnsupportedMediaType, "encoding", "grpc-encoding is %q: send gzip or identity", encoding).With("Grpc-Accept-Encoding", "identity, gzip")
 		}
 		unzip, err := gzip.NewReader(sent)
 		if err != nil {
@@ -122,7 +122,14 @@ func readMessage(r *http.Request, held *request.Holding, body io.Reader, limit i
 	if err == nil && sent.N > 0 {
 		err = request.BodyProblem(io.ErrUnexpectedEOF)
 	}
-	return raw, err
+	if err != nil {
+		return nil, err
+	}
+	// What follows would not be stored, so it must not be answered with OK.
+	if _, err := io.ReadFull(body, head[:1]); !errors.Is(err, io.EOF) {
+		return nil, problem.New(http.StatusBadRequest, "second_message", "more follows after the message: a call has one")
+	}
+	return raw, nil
 }
 
 // refuseCall answers with a problem as gRPC wants it: a status in the trailers. Where the same call may

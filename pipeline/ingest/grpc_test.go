@@ -2,6 +2,8 @@ package ingest
 
 import (
 	"context"
+	"crypto/tls"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -12,12 +14,14 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/metadata"
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/transport/transporttest"
 )
 
 // withGRPC adds the address of OTLP/gRPC.
@@ -31,15 +35,20 @@ func withGRPC(t testing.TB) func(*Config, *server) {
 	})
 }
 
-// exporter returns a client of gRPC's own library.
-func (r *rig) exporter() ptraceotlp.GRPCClient {
+// dial returns a connection of gRPC's own library.
+func (r *rig) dial(security credentials.TransportCredentials) *grpc.ClientConn {
 	r.t.Helper()
-	conn, err := grpc.NewClient(r.server.grpc.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(1<<30)))
+	conn, err := grpc.NewClient(r.server.grpc.Addr().String(), grpc.WithTransportCredentials(security), grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(1<<30)))
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { _ = conn.Close() })
-	return ptraceotlp.NewGRPCClient(conn)
+	return conn
+}
+
+// exporter returns a client of OTLP/gRPC.
+func (r *rig) exporter() ptraceotlp.GRPCClient {
+	return ptraceotlp.NewGRPCClient(r.dial(insecure.NewCredentials()))
 }
 
 func bearer(ctx context.Context, token string) context.Context {
@@ -135,4 +144,72 @@ func TestCallsWaitForTheBroker(t *testing.T) {
 		t.Error(err)
 	}
 	r.stored(3)
+}
+
+// bytesCodec sends messages as they are.
+type bytesCodec struct{}
+
+func (bytesCodec) Name() string                        { return "proto" }
+func (bytesCodec) Marshal(message any) ([]byte, error) { return message.([]byte), nil }
+func (bytesCodec) Unmarshal([]byte, any) error         { return nil }
+
+// A call with a second message is refused: the answer OK would say that it is stored, too.
+func TestSecondMessageIsRefused(t *testing.T) {
+	r := start(t, withGRPC(t))
+	conn := r.dial(insecure.NewCredentials())
+	for n, want := range map[int]codes.Code{1: codes.OK, 2: codes.InvalidArgument} {
+		stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, pathGRPC, grpc.ForceCodec(bytesCodec{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range n {
+			if err := stream.SendMsg(protobuf(t, calls(fmt.Sprintf("agent-%d-%d", n, i), 1))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := stream.CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+		var answer []byte
+		if err := stream.RecvMsg(&answer); grpcstatus.Code(err) != want {
+			t.Errorf("%d messages: %v", n, err)
+		}
+	}
+	r.stored(1)
+}
+
+// OTLP/gRPC has the certificates and tokens of the service: over TLS 1.3, from clients with a certificate of
+// their own where that is required.
+func TestSpansOverGRPCWithTLS(t *testing.T) {
+	authority, publishers := transporttest.New(t), transporttest.New(t)
+	r := prepare(t, withGRPC(t), withTokens(t, "key agent-1 traces:write"), configured(func(cfg *Config) {
+		cfg.TLSCertFile, cfg.TLSKeyFile, cfg.TLSClientCAFile = authority.CertFile, authority.KeyFile, publishers.CAFile
+	}))
+	r.awaitReady()
+	request := calls("agent-1", 10)
+	export := func(security credentials.TransportCredentials, ctx context.Context) error {
+		_, err := ptraceotlp.NewGRPCClient(r.dial(security)).Export(ctx, request)
+		return err
+	}
+	with := func(version uint16, certificates ...tls.Certificate) credentials.TransportCredentials {
+		client := authority.Client(version)
+		client.Certificates = certificates
+		return credentials.NewTLS(client)
+	}
+	key := bearer(t.Context(), "key")
+	for name, security := range map[string]credentials.TransportCredentials{
+		"plain text": insecure.NewCredentials(), "no certificate": with(0), "one of another authority": with(0, authority.Pair), "TLS 1.2": with(tls.VersionTLS12, publishers.Pair),
+	} {
+		if err := export(security, key); grpcstatus.Code(err) != codes.Unavailable {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := export(with(0, publishers.Pair), t.Context()); grpcstatus.Code(err) != codes.Unauthenticated {
+		t.Errorf("a certificate without a token: %v", err)
+	}
+	r.stored(0)
+	if err := export(with(0, publishers.Pair), key); err != nil {
+		t.Error(err)
+	}
+	r.stored(10)
 }

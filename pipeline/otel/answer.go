@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/genproto/googleapis/rpc/status"
@@ -16,8 +14,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
-
-	"github.com/plumbline/plumbline/schema"
 )
 
 // Answer returns an ExportTraceServiceResponse. It is a partial success if spans were rejected or there
@@ -81,25 +77,4 @@ func CodeOf(httpStatus int) codes.Code {
 		return codes.Unimplemented
 	}
 	return codes.InvalidArgument
-}
-
-// Letter returns the bytes of the dead letter of a span: an OTLP request in JSON with this span, and of
-// its resource the attributes that a trace may have. It is empty if the span cannot be written.
-func Letter(resource pcommon.Resource, scope pcommon.InstrumentationScope, span ptrace.Span) []byte {
-	one := ptrace.NewTraces()
-	spans := one.ResourceSpans().AppendEmpty()
-	for name, v := range resource.Attributes().All() {
-		if v.Type() == pcommon.ValueTypeStr && len(v.Str()) <= schema.MaxIDBytes && (known[name] || isService(name)) {
-			spans.Resource().Attributes().PutStr(name, v.Str())
-		}
-	}
-	inner := spans.ScopeSpans().AppendEmpty()
-	inner.Scope().SetName(schema.Clip(scope.Name(), schema.MaxIDBytes))
-	inner.Scope().SetVersion(schema.Clip(scope.Version(), schema.MaxIDBytes))
-	span.CopyTo(inner.Spans().AppendEmpty())
-	text, err := new(ptrace.JSONMarshaler).MarshalTraces(one)
-	if err != nil {
-		return nil
-	}
-	return text
 }

@@ -3,6 +3,7 @@ package otel
 import (
 	"encoding/hex"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +28,9 @@ type Result struct {
 // Map returns the trace of a span. It does not change its arguments.
 func Map(resource pcommon.Resource, scope pcommon.InstrumentationScope, span ptrace.Span) Result {
 	v := view{resource: resource.Attributes(), scope: scope, span: span, attributes: span.Attributes()}
+	if isIncomplete(scope) {
+		return Result{Reason: ReasonIncomplete, Faults: []schema.Fault{{Message: "this is a part of a span, from a dead letter: the whole was too large for it (" + ReasonIncomplete + ")"}}}
+	}
 	explicit, unread := v.explicit()
 	reason := v.call()
 	v.tool = reason == ""
@@ -50,8 +54,8 @@ type view struct {
 	used       []string // attributes whose values the trace has in members of its own
 }
 
-// explicit reports whether attributes of the span itself describe a decision, and returns those that
-// have the prefix and no meaning.
+// explicit reports whether attributes of the span itself describe a decision, and returns those of the
+// span and its resource that have the prefix and are not read.
 func (v *view) explicit() (explicit bool, unread []string) {
 	for name := range v.attributes.All() {
 		switch {
@@ -60,6 +64,11 @@ func (v *view) explicit() (explicit bool, unread []string) {
 			unread = append(unread, name)
 		case strings.HasPrefix(name, "aap.action."), strings.HasPrefix(name, "aap.decision."), strings.HasPrefix(name, "aap.escalation."):
 			explicit = true
+		}
+	}
+	for name := range v.resource.All() {
+		if strings.HasPrefix(name, prefix) && !ofResource[name] {
+			unread = append(unread, name)
 		}
 	}
 	slices.Sort(unread)
@@ -151,11 +160,16 @@ func (v *view) member(r *row) (jsontext.Value, *schema.Fault) {
 		return nil, nil
 	}
 	for _, name := range r.from {
-		if value, ok := v.attributes.Get(name); ok && says(name, value) {
-			if raw := r.form.lenient(value); raw != nil {
-				v.used = append(v.used, name)
-				return fitting(raw), nil
-			}
+		value, ok := v.attributes.Get(name)
+		if !ok || !says(name, value) {
+			continue
+		}
+		if r.form == text && tooLong(value) {
+			return nil, &schema.Fault{Pointer: r.pointer(), Message: "attribute " + name + ": " + errLong.Error()}
+		}
+		if raw := r.form.lenient(value); raw != nil {
+			v.used = append(v.used, name)
+			return raw, nil
 		}
 	}
 	if r.derive == nil {
@@ -191,7 +205,7 @@ func (v *view) traceID() jsontext.Value {
 
 func (v *view) timestamp() jsontext.Value {
 	at := v.span.StartTimestamp()
-	if at == 0 {
+	if at == 0 || at > math.MaxInt64 { // of the year 2262 and later, which would read as a time before 1970
 		return nil
 	}
 	return quote(at.AsTime().Format(time.RFC3339Nano))
@@ -200,7 +214,7 @@ func (v *view) timestamp() jsontext.Value {
 func (v *view) parameters() jsontext.Value {
 	for _, name := range []string{prefix + "context.metadata.execution.inputs", "gen_ai.tool.call.arguments", "input.value", adkArguments} {
 		if value, ok := v.attributes.Get(name); ok && says(name, value) {
-			return fitting(object.lenient(value))
+			return object.lenient(value)
 		}
 	}
 	return nil
@@ -208,14 +222,6 @@ func (v *view) parameters() jsontext.Value {
 
 // maxContent is how many bytes of JSON arguments and a result may have. A trace has the arguments twice.
 const maxContent = 192 << 10
-
-// fitting returns content, or its size and SHA-256 if it is too large for a trace.
-func fitting(raw jsontext.Value) jsontext.Value {
-	if len(raw) > maxContent {
-		return omitted(raw)
-	}
-	return raw
-}
 
 // onlyOption is the option_id of an action whose span names no alternatives.
 const onlyOption = "action"
@@ -229,9 +235,9 @@ func (v *view) onlyAlternative() jsontext.Value {
 	if name == "" && v.tool {
 		name = first(v.text("gen_ai.tool.name"), v.text("tool.name"))
 	}
-	out := document{text: make([]byte, 0, 128)}
-	out.set("option_id", quote(option))
-	out.set("description", quote("the action itself: "+name))
+	out := document{text: make([]byte, 0, 128)} // a longer name or id is refused in any case
+	out.set("option_id", quote(schema.Clip(option, schema.MaxIDBytes)))
+	out.set("description", quote("the action itself: "+schema.Clip(name, schema.MaxIDBytes)))
 	return slices.Concat(jsontext.Value("["), out.end(), jsontext.Value("]"))
 }
 
@@ -248,8 +254,8 @@ const maxError = 4 << 10
 func (v *view) failure() jsontext.Value {
 	status := v.span.Status()
 	text := v.text("error.type")
-	if status.Code() != ptrace.StatusCodeError && text == "" {
-		return nil
+	if status.Code() == ptrace.StatusCodeOk || status.Code() != ptrace.StatusCodeError && text == "" {
+		return nil // a status Ok was set by somebody who says that it was no failure
 	}
 	for _, event := range v.span.Events().All() {
 		if message, ok := event.Attributes().Get("exception.message"); ok && event.Name() == "exception" {
@@ -310,30 +316,13 @@ func (v *view) origin() jsontext.Value {
 	if len(v.absent) > 0 {
 		out.set("absent", list(v.absent))
 	}
-	names := make([]string, 0, v.attributes.Len())
-	for name := range v.attributes.All() {
-		if !slices.Contains(v.used, name) {
-			names = append(names, name)
-		}
+	others := slices.DeleteFunc(ordered(v.attributes), func(a attribute) bool { return slices.Contains(v.used, a.name) })
+	if len(others) > maxKept {
+		out.set("attributes_left_out", strconv.AppendInt(nil, int64(len(others)-maxKept), 10))
+		others = others[:maxKept]
 	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	if len(names) > maxKept {
-		out.set("attributes_left_out", strconv.AppendInt(nil, int64(len(names)-maxKept), 10))
-		names = names[:maxKept]
-	}
-	for _, name := range names {
-		value, _ := v.attributes.Get(name)
-		out.setName("attributes", name, bounded(value))
+	for _, a := range others {
+		out.setName("attributes", a.name, encode(a.value, maxKeptValue))
 	}
 	return out.end()
-}
-
-// bounded returns a value, or its size and SHA-256 if it is large.
-func bounded(value pcommon.Value) jsontext.Value {
-	raw := encode(value)
-	if len(raw) <= maxKeptValue {
-		return raw
-	}
-	return omitted(raw)
 }

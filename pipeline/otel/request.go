@@ -7,8 +7,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"google.golang.org/protobuf/encoding/protowire"
-
-	"github.com/plumbline/plumbline/schema"
 )
 
 // Encoding is the encoding of an OTLP request.
@@ -37,7 +35,7 @@ func Size(encoding Encoding, raw []byte) (int64, error) {
 		count = countJSON
 	}
 	parts, err := count(raw)
-	return int64(len(raw)) + int64(parts)*partBytes, err
+	return 2*int64(len(raw)) + int64(parts)*partBytes, err // the texts, and a copy of one that is read as JSON
 }
 
 // Decode returns the spans of a request. Size must have accepted it.
@@ -123,15 +121,45 @@ func countParts(kind message, raw []byte, level int) (int, error) {
 	return parts, nil
 }
 
-var errNoJSON = errors.New("it is not a JSON object")
+var (
+	errNoJSON   = errors.New("it is not a JSON object")
+	errMoreJSON = errors.New("more follows after the JSON object: send each request by itself")
+)
 
-// countJSON counts the objects and arrays of a text that should be JSON.
+// countJSON counts the objects, arrays and elements of arrays of a text that should be one JSON object. It
+// reads brackets, commas and strings only: the decoder finds what else is wrong.
 func countJSON(raw []byte) (parts int, err error) {
-	depth, parts := schema.Nesting(raw)
-	switch {
-	case depth > 2*maxNested: // an array of messages is two levels
-		return 0, errNested
-	case parts == 0:
+	var open []byte // the brackets around this place
+	var before byte // the last byte that is no white space
+	quoted := false
+	for i := 0; i < len(raw); i++ {
+		c := raw[i]
+		switch {
+		case quoted && c == '\\':
+			i++
+			continue
+		case c == '"':
+			quoted = !quoted
+		case quoted || c == ' ' || c == '\t' || c == '\r' || c == '\n':
+			continue
+		case len(open) == 0 && parts > 0:
+			return 0, errMoreJSON
+		case c == '{' || c == '[':
+			open = append(open, c)
+			if parts++; len(open) > 2*maxNested { // an array of messages is two levels
+				return 0, errNested
+			}
+		case len(open) > 0 && (c == ',' || c == '}' || c == ']'):
+			if open[len(open)-1] == '[' && before != '}' && before != ']' && before != '[' {
+				parts++ // a number, a text or null: the decoder makes a message of null
+			}
+			if c != ',' {
+				open = open[:len(open)-1]
+			}
+		}
+		before = c
+	}
+	if parts == 0 {
 		return 0, errNoJSON
 	}
 	return parts, nil

@@ -97,13 +97,15 @@ const (
 	ReasonNoCategory  = "no_category"
 	ReasonNoSelection = "no_selection"
 	ReasonNoID        = "no_span_id"
-	ReasonWrongType   = "wrong_type" // of an attribute aap.*
+	ReasonWrongType   = "wrong_type" // of an attribute aap.*, or a text that is longer than a trace may be
+
+	ReasonIncomplete = "incomplete_span" // of a dead letter that has only a part of its span
 )
 
 // Reasons returns all reasons, in that order.
 func Reasons() []string {
 	return []string{ReasonOtherSpan, ReasonModelCall, ReasonAgentRun, ReasonToolSide, ReasonMerged,
-		ReasonNoAgent, ReasonNoCard, ReasonNoTime, ReasonNoAction, ReasonNoCategory, ReasonNoSelection, ReasonNoID, ReasonWrongType}
+		ReasonNoAgent, ReasonNoCard, ReasonNoTime, ReasonNoAction, ReasonNoCategory, ReasonNoSelection, ReasonNoID, ReasonWrongType, ReasonIncomplete}
 }
 
 // ReasonUnmapped is the reason of the dead letter of a span that is a decision and gives no trace.
@@ -115,6 +117,17 @@ var known = func() map[string]bool {
 	names := map[string]bool{}
 	for i := range table {
 		if r := &table[i]; !r.computed {
+			names[prefix+r.member] = true
+		}
+	}
+	return names
+}()
+
+// ofResource has the attributes that the table reads from a resource.
+var ofResource = func() map[string]bool {
+	names := map[string]bool{}
+	for i := range table {
+		if r := &table[i]; r.resource {
 			names[prefix+r.member] = true
 		}
 	}
@@ -158,8 +171,14 @@ func (r *row) pointer() string { return "/" + strings.ReplaceAll(r.member, ".", 
 
 // fault returns the fault of a member that has no source.
 func (r *row) fault() schema.Fault {
-	return schema.Fault{Pointer: r.pointer(),
-		Message: "the span has no attribute " + prefix + r.member + r.orElse() + " (" + r.missing + ")"}
+	message := "the span has no attribute " + prefix + r.member + r.orElse()
+	switch {
+	case r.computed:
+		message = r.member + " is the " + r.otherwise + ", which is missing or out of range"
+	case len(r.from) > 0:
+		message += ", or it is empty or not " + r.form.String()
+	}
+	return schema.Fault{Pointer: r.pointer(), Message: message + " (" + r.missing + ")"}
 }
 
 func (r *row) orElse() string {

@@ -1,11 +1,10 @@
 package otel
 
 import (
-	"encoding/base64"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -35,26 +34,40 @@ func (f form) String() string {
 		"an object, or a text that is the JSON of one", "an array of objects, or a text that is the JSON of one", "any value"}[f]
 }
 
+// errLong is the error of a value that no trace can have.
+var errLong = fmt.Errorf("it has more than %d bytes, more than a trace may have", schema.MaxTraceBytes)
+
+// tooLong reports whether a value is a text that is longer than a trace may be.
+func tooLong(v pcommon.Value) bool {
+	return v.Type() == pcommon.ValueTypeStr && len(v.Str()) > schema.MaxTraceBytes
+}
+
 // strict returns a member from its own attribute. The error says what the attribute must be.
 func (f form) strict(v pcommon.Value) (jsontext.Value, error) {
+	if tooLong(v) {
+		return nil, errLong
+	}
 	if v.Type() == pcommon.ValueTypeStr && !utf8.ValidString(v.Str()) {
 		return nil, errors.New("it is not UTF-8")
 	}
-	if raw := f.read(v); raw != nil {
+	if raw := f.read(v, schema.MaxTraceBytes); raw != nil {
 		return raw, nil
 	}
 	return nil, fmt.Errorf("want %s", f)
 }
 
-// lenient returns a member from an attribute of another convention, or nil if it has another type.
+// lenient returns a member from an attribute of another convention, or nil if it has another type. Of
+// content that is too large for a trace it returns the size and the SHA-256.
 func (f form) lenient(v pcommon.Value) jsontext.Value {
 	if f == text && v.Type() == pcommon.ValueTypeStr && v.Str() == "" {
 		return nil
 	}
-	return f.read(v)
+	return f.read(v, maxContent)
 }
 
-func (f form) read(v pcommon.Value) jsontext.Value {
+// read returns a member, or nil if the value has another type. most is how many bytes it may have before
+// its size and SHA-256 take its place.
+func (f form) read(v pcommon.Value, most int) jsontext.Value {
 	kind := v.Type()
 	switch f {
 	case text:
@@ -63,11 +76,11 @@ func (f form) read(v pcommon.Value) jsontext.Value {
 		}
 	case texts:
 		if kind == pcommon.ValueTypeSlice && all(v.Slice(), pcommon.ValueTypeStr) {
-			return encode(v)
+			return encode(v, most)
 		}
 	case number:
 		if kind == pcommon.ValueTypeInt || kind == pcommon.ValueTypeDouble && !math.IsNaN(v.Double()) && !math.IsInf(v.Double(), 0) {
-			return encode(v)
+			return encode(v, most)
 		}
 	case whole:
 		if kind == pcommon.ValueTypeInt && v.Int() >= 0 {
@@ -75,23 +88,23 @@ func (f form) read(v pcommon.Value) jsontext.Value {
 		}
 	case truth:
 		if kind == pcommon.ValueTypeBool {
-			return encode(v)
+			return encode(v, most)
 		}
 	case object:
 		if kind == pcommon.ValueTypeMap {
-			return encode(v)
+			return encode(v, most)
 		}
-		return parsed(v, '{')
+		return fitting(parsed(v, '{'), most)
 	case array:
 		if kind == pcommon.ValueTypeSlice && all(v.Slice(), pcommon.ValueTypeMap) {
-			return encode(v)
+			return encode(v, most)
 		}
-		return parsed(v, '[')
+		return fitting(parsed(v, '['), most)
 	case value:
 		if raw := parsed(v, 0); raw != nil {
-			return raw
+			return fitting(raw, most)
 		}
-		return encode(v)
+		return encode(v, most)
 	}
 	return nil
 }
@@ -127,82 +140,15 @@ func parsed(v pcommon.Value, kind jsontext.Kind) jsontext.Value {
 	return raw
 }
 
-// maxExact is the largest whole number that every reader of JSON represents exactly. A larger one is
-// written as text.
-const maxExact = 1 << 53
-
-// encode returns the JSON of an attribute's value. Bytes are base64, as in OTLP's own JSON, and numbers
-// that JSON does not have are texts.
-func encode(v pcommon.Value) jsontext.Value {
-	switch v.Type() {
-	case pcommon.ValueTypeStr:
-		return quote(v.Str())
-	case pcommon.ValueTypeBool:
-		return strconv.AppendBool(nil, v.Bool())
-	case pcommon.ValueTypeInt:
-		if n := v.Int(); n < -maxExact || n > maxExact {
-			return quote(strconv.FormatInt(n, 10))
-		}
-		return strconv.AppendInt(nil, v.Int(), 10)
-	case pcommon.ValueTypeDouble:
-		f := v.Double()
-		if math.IsNaN(f) || math.IsInf(f, 0) {
-			return quote(strconv.FormatFloat(f, 'g', -1, 64))
-		}
-		return jsontext.Value(jsontext.Float(f).String())
-	case pcommon.ValueTypeBytes:
-		return quote(base64.StdEncoding.EncodeToString(v.Bytes().AsRaw()))
-	case pcommon.ValueTypeSlice:
-		raw := jsontext.Value("[")
-		for i, item := range v.Slice().All() {
-			if i > 0 {
-				raw = append(raw, ',')
-			}
-			raw = append(raw, encode(item)...)
-		}
-		return append(raw, ']')
-	case pcommon.ValueTypeMap:
-		return encodeMap(v.Map())
-	}
-	return jsontext.Value("null")
-}
-
-// encodeMap writes the members in the order of their names. Of members with one name it writes the first.
-func encodeMap(m pcommon.Map) jsontext.Value {
-	names := make([]string, 0, m.Len())
-	for name := range m.All() {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	out := document{}
-	for _, name := range slices.Compact(names) {
-		v, _ := m.Get(name)
-		out.setName("", name, encode(v))
-	}
-	return out.end()
-}
-
-// quote returns the JSON of a text. What is not UTF-8 in it becomes the replacement character.
-func quote(s string) jsontext.Value {
-	raw, err := jsontext.AppendQuote(nil, strings.ToValidUTF8(s, "\uFFFD"))
-	if err != nil { // the text is valid UTF-8
-		panic(err)
+// fitting returns JSON, or its size and SHA-256 if it has more than so many bytes.
+func fitting(raw jsontext.Value, most int) jsontext.Value {
+	if len(raw) > most {
+		return omitted(len(raw), sha256.Sum256(raw))
 	}
 	return raw
 }
 
-func list(items []string) jsontext.Value {
-	raw := jsontext.Value("[")
-	for i, item := range items {
-		if i > 0 {
-			raw = append(raw, ',')
-		}
-		raw = append(raw, quote(item)...)
-	}
-	return append(raw, ']')
-}
-
 // omitted describes a value that is too large for a trace.
-func omitted(raw []byte) jsontext.Value {
-	return fmt.Appendf(nil, `{"omitted_bytes":%d,"sha256":"%s"}`, len(raw), schema.DigestOf(raw))
+func omitted(size int, digest [sha256.Size]byte) jsontext.Value {
+	return fmt.Appendf(nil, `{"omitted_bytes":%d,"sha256":"%x"}`, size, digest)
 }
