@@ -59,6 +59,7 @@ type agentPage struct {
 	Current  *rows.Card // the card whose text is shown
 	Against  *rows.Card // the one before; nil: there is none
 	Diff     []diffLine
+	CardCut  bool // the card is too large for the page
 }
 
 // agent answers with what is known about one agent.
@@ -192,5 +193,9 @@ func (p *agentPage) compareCards(show string) {
 		p.Against = &p.Cards[i+1]
 		before = readable(p.Against.Raw)
 	}
-	p.Diff = diff(strings.Split(before, "\n"), strings.Split(readable(p.Current.Raw), "\n"), p.Against != nil)
+	after := readable(p.Current.Raw)
+	if p.CardCut = tooLarge(before) || tooLarge(after); p.CardCut {
+		p.Against, after = nil, strings.ToValidUTF8(after[:min(len(after), mostShown)], "")
+	}
+	p.Diff = diff(strings.Split(before, "\n"), strings.Split(after, "\n"), p.Against != nil)
 }

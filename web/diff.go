@@ -1,6 +1,8 @@
 package web
 
 import (
+	"strings"
+
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -22,13 +24,21 @@ func readable(raw string) string {
 	return string(value)
 }
 
-// mostDiff bounds the lines of each side that are compared. A card has some dozen; a text with more is shown whole.
-const mostDiff = 2000
+// Cards have some dozen lines. Nested lists of a hostile one make a hundred times its bytes.
+const (
+	mostShown = 128 << 10 // bytes of a card's text on a page
+	mostDiff  = 2000      // lines of a text that is compared
+)
+
+// tooLarge reports whether a text is too large to be compared on a page.
+func tooLarge(text string) bool {
+	return len(text) > mostShown || strings.Count(text, "\n") >= mostDiff
+}
 
 // diff returns the lines of the text after, with those that were removed from the one before in their places: the
 // longest common subsequence stays. compared is false where there is no text before.
 func diff(before, after []string, compared bool) (lines []diffLine) {
-	if !compared || len(before) > mostDiff || len(after) > mostDiff {
+	if !compared {
 		for _, text := range after {
 			lines = append(lines, diffLine{" ", text})
 		}

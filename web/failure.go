@@ -33,6 +33,7 @@ func (s *server) failure(ctx context.Context, route string, err error) page {
 		return page{file: "error.html", title: title, code: code, data: errorPage{what, do}}
 	}
 	absent, isAbsent := errors.AsType[missing](err)
+	_, isFile := errors.AsType[*fs.PathError](err)
 	altered, isAltered := errors.AsType[*reading.Altered](err)
 	switch {
 	case errors.Is(err, errNoPage):
@@ -41,6 +42,9 @@ func (s *server) failure(ctx context.Context, route string, err error) page {
 		return said(http.StatusNotFound, "Not found", "There is no "+absent.what+", or your token does not cover it.", "Check the address, or search for it.")
 	case errors.Is(err, fs.ErrNotExist):
 		return said(http.StatusNotFound, "Not here", "This console cannot read the file.", "Set bundle_dir of the console to a directory that has it, or fetch it from the exporter's bundle directory.")
+	case isFile:
+		s.log.Error("a file of the console could not be read", "route", route, "error", err)
+		return said(http.StatusInternalServerError, "The file cannot be read", "This console cannot read the file; its log says why.", "The operator makes the file readable for the console, or fetches it from the exporter's bundle directory.")
 	case isAltered:
 		return said(http.StatusConflict, "Changed", "The bundle is not served: "+altered.Error()+".", "plumbline check --deep says more.")
 	case errors.Is(err, errForged):

@@ -64,7 +64,10 @@ func (s *server) fleet(v *visit) (page, error) {
 	case !found:
 		return page{file: "error.html", title: "Fleet", again: true, data: errorPage{What: "Counting the traces of a day. The page loads itself again."}}, nil
 	}
-	p := fleetPage{fleetFigures: figures, Troubled: trouble(figures), Health: s.components(), Backlogs: s.backlogs()}
+	p := fleetPage{fleetFigures: figures, Troubled: trouble(figures)}
+	if v.everything() { // a reason may name any agent
+		p.Health, p.Backlogs = s.components(), s.backlogs()
+	}
 	minutes := map[time.Time]uint64{}
 	for _, m := range figures.Rates {
 		minutes[m.At.UTC()] = m.Traces

@@ -34,7 +34,7 @@ func (s *server) functions() template.FuncMap {
 		"meaning":   func(kind string) string { return meanings[kind] },
 		"base":      func(name string) string { return path.Base(filepath.ToSlash(name)) },
 		"last":      func(rows []aivs.Row) int { return len(rows) - 1 },
-		"duration":  func(d time.Duration) string { return strings.TrimSuffix(ago(d), " ago") },
+		"duration":  func(d time.Duration) string { return seconds(d.Seconds()) },
 	}
 }
 
@@ -44,8 +44,8 @@ func when(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05") }
 // ago returns how long something is past, in its largest unit.
 func ago(d time.Duration) string {
 	switch {
-	case d <= -time.Second: // a clock that is ahead
-		return "in " + strings.TrimSuffix(ago(-d+2*time.Second), " ago")
+	case d <= -2*time.Second: // a clock that is ahead
+		return "in " + strings.TrimSuffix(ago(-d), " ago")
 	case d < 2*time.Second:
 		return "just now"
 	case d < 2*time.Minute:

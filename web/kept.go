@@ -20,7 +20,7 @@ type kept[T any] struct {
 	all map[string]*entry[T]
 }
 
-// entry has the newest answer, and the question that is on its way.
+// entry has the newest answer, which may be an error, and the question that is on its way.
 type entry[T any] struct {
 	answer *answer[T] // nil: there is none yet
 	asking *answer[T] // nil: nobody asks
@@ -39,12 +39,13 @@ const (
 	keptTokens  = 200 // how many sets of agents have an answer; above it, all are forgotten
 	keptFor     = 5 * time.Second
 	keptShare   = 10                     // an answer is held for so many times the time that it took
+	keptError   = 2                      // the same of an error
 	keptWait    = 120 * time.Millisecond // how long a visitor waits for a newer answer
 	keptTooLong = time.Minute            // an older answer is replaced as soon as there is a newer one
 )
 
 // get returns an answer, and whether the visitor should ask again soon: there is none yet (found is false), or it is
-// old. An error is an answer, too, and is never held.
+// old. An error is an answer, too, so a visitor learns of it who does not wait until a slow database has failed.
 func (k *kept[T]) get(ctx context.Context, agents store.Agents, now time.Time, ask func(context.Context) (T, error)) (value T, found, again bool, err error) {
 	if k.fresh {
 		value, err = ask(ctx)
@@ -65,7 +66,7 @@ func (k *kept[T]) get(ctx context.Context, agents store.Agents, now time.Time, a
 	if current == nil {
 		return value, false, true, nil
 	}
-	return current.value, true, now.Sub(current.asked) > keptTooLong, nil
+	return current.value, true, current.err == nil && now.Sub(current.asked) > keptTooLong, current.err
 }
 
 // state returns the answer that there is, and the one that is on its way; it asks if it is time to.
@@ -81,7 +82,10 @@ func (k *kept[T]) state(ctx context.Context, agents store.Agents, now time.Time,
 		e = new(entry[T])
 		k.all[key] = e
 	}
-	if e.asking == nil && (e.answer == nil || now.Sub(e.answer.asked) > max(keptFor, keptShare*e.answer.took)) {
+	if e.answer != nil && e.answer.err != nil && now.Sub(e.answer.asked) > max(keptFor, keptError*e.answer.took) {
+		e.answer = nil // the database may be there again
+	}
+	if e.asking == nil && (e.answer == nil || e.answer.err == nil && now.Sub(e.answer.asked) > max(keptFor, keptShare*e.answer.took)) {
 		e.asking = &answer[T]{done: make(chan struct{}), asked: now}
 		go k.ask(context.WithoutCancel(ctx), e, e.asking, ask) // it does not end with the request: others wait for it, too
 	}
@@ -95,8 +99,6 @@ func (k *kept[T]) ask(ctx context.Context, e *entry[T], a *answer[T], ask func(c
 	a.took = time.Since(began)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if e.asking, e.answer = nil, a; a.err != nil {
-		e.answer = nil
-	}
+	e.asking, e.answer = nil, a
 	close(a.done)
 }

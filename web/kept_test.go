@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -69,7 +70,34 @@ func TestKept(t *testing.T) {
 		t.Error("no error while the database is away")
 	}
 	go func() { answers <- 4 }()
-	if value, _, _, err := get(every, later.Add(time.Hour)); value != 4 || err != nil {
+	if value, _, _, err := get(every, later.Add(2*time.Hour)); value != 4 || err != nil {
 		t.Errorf("after an error: %d %v", value, err)
+	}
+}
+
+// A database that fails only after a while costs the page: a visitor who came before, and did not wait, learns of it,
+// and the database is not asked again at once.
+func TestKeptError(t *testing.T) {
+	var k kept[int]
+	every, now := store.Agents{Prefixes: []string{""}}, time.Now()
+	asked, fail := 0, make(chan struct{})
+	ask := func(context.Context) (int, error) {
+		asked++
+		<-fail
+		return 0, errors.New("away")
+	}
+	if _, found, again, err := k.get(t.Context(), every, now, ask); found || !again || err != nil {
+		t.Errorf("before the answer: %t %t %v", found, again, err)
+	}
+	asking := k.all[fmt.Sprintf("%q", every)].asking
+	close(fail)
+	<-asking.done
+	for range 2 {
+		if _, _, _, err := k.get(t.Context(), every, now.Add(time.Second), ask); err == nil || asked != 1 {
+			t.Errorf("after the error: %v, asked %d times", err, asked)
+		}
+	}
+	if _, _, _, err := k.get(t.Context(), every, now.Add(time.Minute), ask); err == nil || asked != 2 {
+		t.Errorf("a minute later: %v, asked %d times", err, asked)
 	}
 }

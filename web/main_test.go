@@ -35,6 +35,7 @@ type rig struct {
 
 	server  *server
 	digests map[string]schema.Digest // of the traces, by their ids
+	records map[string]string        // the traces' bytes
 
 	tokens string // file
 	next   uint64 // stream sequence of the next trace
@@ -44,7 +45,7 @@ type rig struct {
 // read. change alters the configuration.
 func start(t testing.TB, change func(*Config), tokens ...string) *rig {
 	t.Helper()
-	r := &rig{t: t, next: 1, dsn: enginetest.Migrated(t, database.Migrate), digests: map[string]schema.Digest{}}
+	r := &rig{t: t, next: 1, dsn: enginetest.Migrated(t, database.Migrate), digests: map[string]schema.Digest{}, records: map[string]string{}}
 	r.rows = r.tenant("default")
 	cfg := Default()
 	cfg.ClickHouse.DSN = r.dsn
@@ -185,6 +186,10 @@ type fact struct {
 	text                  string        // of the reasoning
 	action, value         string        // search and honesty where empty
 	violations, findings  []string      // types
+
+	record string        // the whole trace, instead of one that is made of the above
+	judged time.Duration // after its receipt; 200 ms where zero
+	engine string        // 1 where empty
 }
 
 // put stores facts of a tenant.
@@ -196,13 +201,15 @@ func (r *rig) put(s *store.Store, facts ...fact) {
 		record := fmt.Sprintf(`{"trace_id":%q,"agent_id":%q,"card_id":"ac-1","timestamp":%q,"action":{"type":"execute","name":%q,"category":"bounded"},`+
 			`"decision":{"alternatives_considered":[{"option_id":"a","description":"search"}],"selected":"a","selection_reasoning":%q,"values_applied":[%q]},"context":{"session_id":%q}}`,
 			f.trace, f.agent, received.UTC().Format(time.RFC3339Nano), cmp.Or(f.action, "search"), f.text, cmp.Or(f.value, "honesty"), f.session)
+		record = cmp.Or(f.record, record)
+		r.records[f.trace] = record
 		t, err := schema.Admit("", []byte(record))
 		if err != nil {
 			r.t.Fatal(err)
 		}
 		v := &schema.Verdict{Verified: len(f.violations) == 0, Status: schema.StatusJudged, RecommendedAction: schema.Proceed, AgentID: f.agent, TraceID: f.trace, CardID: "ac-1",
-			Timestamp: received.Add(200 * time.Millisecond), Violations: remarks(f.violations, f.text), Warnings: []schema.Remark{}, Findings: remarks(f.findings, f.text),
-			Metadata: schema.Metadata{AlgorithmVersion: "1.2.0", EngineVersion: "1", Profile: "spec", CardDigest: schema.DigestOf([]byte("card")), TraceDigest: t.Digest,
+			Timestamp: received.Add(cmp.Or(f.judged, 200*time.Millisecond)), Violations: remarks(f.violations, f.text), Warnings: []schema.Remark{}, Findings: remarks(f.findings, f.text),
+			Metadata: schema.Metadata{AlgorithmVersion: "1.2.0", EngineVersion: cmp.Or(f.engine, "1"), Profile: "spec", CardDigest: schema.DigestOf([]byte("card")), TraceDigest: t.Digest,
 				ChecksPerformed: []string{"autonomy"}, Similarity: schema.SimilarityDetails{Similarities: []float64{1}}}}
 		b.Add(t, store.Meta{Received: received, StreamCreated: time.Unix(1, 0), Sequence: r.next, SessionID: schema.SessionID(t), RetainUntil: time.Now().Add(90 * 24 * time.Hour)}, v)
 		r.next++

@@ -76,7 +76,9 @@ func (s *server) problemQuery(p *problemsPage, after string) (q rows.ProblemQuer
 	if q.Least = slices.Index(severities, p.Severity); q.Least < 0 {
 		return q, wrong
 	}
-	if p.Span == "" && p.From == "" {
+	if p.From != "" {
+		p.Span = "" // the form has the one or the other
+	} else if p.Span == "" {
 		p.Span = problemSpans[1].Name
 	}
 	for _, offered := range problemSpans {
@@ -91,6 +93,9 @@ func (s *server) problemQuery(p *problemsPage, after string) (q rows.ProblemQuer
 		}
 	}
 	if p.To != "" {
+		if p.From == "" { // the form has a span, or both times
+			p.Span, p.From = "", q.From.UTC().Format(time.RFC3339)
+		}
 		if q.To, err = time.Parse(time.RFC3339, p.To); err != nil {
 			return q, wrong
 		}

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -129,6 +130,12 @@ type visit struct {
 func (v *visit) agents() store.Agents {
 	ids, prefixes := v.Grant.Covers()
 	return store.Agents{IDs: ids, Prefixes: prefixes}
+}
+
+// everything reports whether the visitor may see every agent, and so what concerns all of them.
+func (v *visit) everything() bool {
+	_, prefixes := v.Grant.Covers()
+	return slices.Contains(prefixes, "")
 }
 
 // permits reports whether a visitor's token has another scope, too.

@@ -10,8 +10,12 @@ import (
 	"time"
 )
 
-// mostSessions is how many logins are held. One more ends the oldest.
-const mostSessions = 10_000
+// How many logins are held. One more ends the oldest: that of the same token, so that one holder cannot end the logins
+// of others.
+const (
+	mostSessions = 10_000
+	mostOfAToken = 50
+)
 
 // session is one login. It has the hash of the token and not the token, and every request asks the token
 // file again what the hash permits, so a revoked token ends its sessions.
@@ -39,19 +43,34 @@ func (s *sessions) begin(token string) (cookie string) {
 	cookie = rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
-	var oldest [sha256.Size]byte
+	now, hash := s.now(), sha256.Sum256([]byte(token))
+	var oldest, own [sha256.Size]byte // of all, and of the token
+	ofToken := 0
+	older := func(than [sha256.Size]byte, one *session) bool {
+		first, ok := s.open[than]
+		return !ok || one.expires.Before(first.expires)
+	}
 	for id, one := range s.open {
 		if !now.Before(one.expires) {
 			delete(s.open, id)
-		} else if first, ok := s.open[oldest]; !ok || one.expires.Before(first.expires) {
+			continue
+		}
+		if older(oldest, one) {
 			oldest = id
 		}
+		if one.token == hash {
+			if ofToken++; older(own, one) {
+				own = id
+			}
+		}
 	}
-	if len(s.open) >= mostSessions {
+	switch {
+	case ofToken >= mostOfAToken:
+		delete(s.open, own)
+	case len(s.open) >= mostSessions:
 		delete(s.open, oldest)
 	}
-	s.open[sha256.Sum256([]byte(cookie))] = &session{token: sha256.Sum256([]byte(token)), form: rand.Text(), expires: now.Add(s.lasts)}
+	s.open[sha256.Sum256([]byte(cookie))] = &session{token: hash, form: rand.Text(), expires: now.Add(s.lasts)}
 	return cookie
 }
 

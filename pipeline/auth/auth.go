@@ -104,7 +104,8 @@ func Open(tokens, address string, log *slog.Logger) (*Keeper, error) {
 func (k *Keeper) LetsAnyoneIn() bool { return k.entries == nil }
 
 // Authorize returns what the bearer token permits within scope. The error is ErrUnknownToken,
-// ErrExpired, which wraps it, or ErrScope.
+// ErrExpired, which wraps it, or ErrScope; with the last one the grant has the entry's name and
+// permits nothing.
 func (k *Keeper) Authorize(bearer string, scope Scope) (Grant, error) {
 	return k.AuthorizeHash(sha256.Sum256([]byte(bearer)), scope)
 }
@@ -122,7 +123,7 @@ func (k *Keeper) AuthorizeHash(bearer [sha256.Size]byte, scope Scope) (Grant, er
 	case expired(expires, now):
 		return Grant{}, ErrExpired
 	case !slices.Contains(entry.Scopes, scope):
-		return Grant{}, fmt.Errorf("%w: %s", ErrScope, scope)
+		return Grant{Name: entry.Name}, fmt.Errorf("%w: %s", ErrScope, scope)
 	}
 	return Grant{Name: entry.Name, Source: entry.Source, agents: entry.Agents}, nil
 }

@@ -102,7 +102,8 @@ type Decision struct {
 	Target       string     `ch:"target"`
 	Parameters   string     `ch:"parameters_text"`
 	Selected     string     `ch:"selected"`
-	Values       []string   `ch:"values_applied"`
+	Values       []string   `ch:"some_values"` // the first 30, as of each list here
+	AllValues    uint64     `ch:"all_values"`
 	Confidence   *float64   `ch:"confidence"`
 	Reasoning    string     `ch:"reasoning"`
 	Options      []string   `ch:"options"`
@@ -117,6 +118,7 @@ type Decision struct {
 	Response     string     `ch:"response_decision"`
 	Triggers     []string   `ch:"trigger_texts"`
 	Matched      []bool     `ch:"matched"`
+	AllTriggers  uint64     `ch:"all_triggers"`
 	HasExecution bool       `ch:"has_execution"`
 	Tool         string     `ch:"tool_name"`
 	Cents        int64      `ch:"cents"`
@@ -155,6 +157,8 @@ type Verdict struct {
 	FindingFields         []string  `ch:"finding_fields"`
 	WarningTypes          []string  `ch:"warning_types"`
 	WarningDescriptions   []string  `ch:"warning_descriptions"`
+	AllProblems           uint64    `ch:"all_problems"` // violations and findings; of each list there are at most 30
+	AllWarnings           uint64    `ch:"all_warnings"`
 }
 
 // VerdictsOf returns the current verdicts on an agent's traces, by digest. The event times of the traces lie

@@ -1,4 +1,4 @@
-SELECT time, source, type, severity, message, field, session_id, trace_id, digest
+SELECT time, source, type, severity, leftUTF8(message, 1000) AS message, leftUTF8(field, 600) AS field, session_id, trace_id, digest
 FROM
 (
     SELECT event_time AS time, item.1 AS source, item.2 AS type, item.3 AS severity, item.4 AS message, item.5 AS field, session_id, trace_id, lower(hex(trace_digest)) AS digest

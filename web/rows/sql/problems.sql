@@ -1,7 +1,7 @@
 -- As in fleet_problems, the current verdict of a trace is the newest one that could be reached, and the set selects
 -- traces with a problem in any verdict. "place" orders problems of one time; it is a property of the problem, so a
 -- page that begins after it does not change.
-SELECT time, agent_id, source, type, severity, leftUTF8(message, 1000) AS message, field, session_id, trace_id, place
+SELECT time, agent_id, source, type, severity, leftUTF8(message, 1000) AS message, leftUTF8(field, 600) AS field, session_id, trace_id, place
 FROM
 (
     SELECT *, cityHash64(source, type, severity, message, field, agent_id, session_id, trace_id, digest) AS place
