@@ -3,14 +3,17 @@ package machine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -22,6 +25,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/webhook"
+	"github.com/plumbline/plumbline/pipeline/wire"
 )
 
 // start runs a machine. The test must stop it.
@@ -239,6 +245,44 @@ func TestFailedStageEndsTheMachine(t *testing.T) {
 	}
 	if err := m.StartStage(machine.Exporter); err == nil {
 		t.Error("a stage was started twice")
+	}
+}
+
+// An endpoint of webhooks that does not answer takes no stage's time to drain.
+func TestHangingEndpointTakesNoTime(t *testing.T) {
+	rig := pipelinetest.New(t)
+	asked := make(chan struct{}, 1)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then the server notices that the client has gone
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		<-r.Context().Done()
+	}))
+	defer receiver.Close()
+	dir := t.TempDir()
+	list, secret := filepath.Join(dir, "webhooks.yaml"), filepath.Join(dir, "secret")
+	for path, text := range map[string]string{secret: webhook.NewSecret().Text(), list: fmt.Sprintf("endpoints: [{name: hanging, url: %q, secret_file: %q}]", receiver.URL, secret)} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := start(t, machine.Config{
+		DataDir: t.TempDir(), WebhooksFile: list, DrainBudget: 3 * time.Second,
+		NATS:       config.NATS{URL: rig.Broker.URL(), MonitorURL: rig.Broker.MonitorURL()},
+		ClickHouse: rig.ClickHouse(),
+	})
+	if err := rig.Client.PublishAlerts(t.Context(), []wire.Alert{{Kind: subject.AlertDrift, Agent: "a", ID: "alert", Data: []byte("{}")}}); err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	err := m.Stop(context.WithoutCancel(t.Context()))
+	for _, stage := range machine.Stages() {
+		if err != nil && strings.Contains(err.Error(), "stage "+stage) {
+			t.Errorf("stop: %v", err)
+			break
+		}
 	}
 }
 

@@ -137,14 +137,20 @@ func (m *Machine) common() config.Common {
 	return common
 }
 
-// stopStages drains the stages within the budget, in the order of Stages, also where they
-// were started in another order.
+// stopStages drains the stages within the budget, in the order of Stages, also where they were started in
+// another order.
 func (m *Machine) stopStages(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.DrainBudget)
 	defer cancel()
-	slices.SortStableFunc(m.stages, func(a, b *stage) int {
-		return slices.Index(Stages(), a.name) - slices.Index(Stages(), b.name)
-	})
+	// What is no stage drains at the same time, and is waited for at the end: an endpoint of webhooks that does
+	// not answer must not take the stages' time.
+	order := append(Stages(), Webhooks, Console)
+	slices.SortStableFunc(m.stages, func(a, b *stage) int { return slices.Index(order, a.name) - slices.Index(order, b.name) })
+	for _, s := range m.stages {
+		if s.name == Webhooks || s.name == Console {
+			s.cancel()
+		}
+	}
 	var faults []error
 	for _, s := range m.stages {
 		faults = append(faults, s.stop(ctx))

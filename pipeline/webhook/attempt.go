@@ -3,13 +3,17 @@ package webhook
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/plumbline/plumbline/schema"
 )
 
 // outcome is the result of one attempt, and a label of the metrics.
@@ -60,10 +64,7 @@ func send(ctx context.Context, client *http.Client, e *Endpoint, secrets []Secre
 	Sign(request.Header, secrets, a.id, time.Now(), a.body)
 	response, err := client.Do(request)
 	if err != nil {
-		if failed, ok := errors.AsType[*url.Error](err); ok {
-			err = failed.Err // without the URL, which may contain a secret
-		}
-		return answer{outcome: unavailable, reason: err.Error()}
+		return answer{outcome: unavailable, reason: reasonOf(err)}
 	}
 	defer func() { _ = response.Body.Close() }()
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, mostAnswer)) // the status is the answer
@@ -72,6 +73,30 @@ func send(ctx context.Context, client *http.Client, e *Endpoint, secrets []Secre
 		reason:  fmt.Sprintf("status %d", response.StatusCode),
 		wait:    retryAfter(response.Header.Get("Retry-After"), time.Now()),
 	}
+}
+
+// mostReason is how many bytes of a reason are logged.
+const mostReason = 256
+
+// reasonOf returns why there is no answer, without the URL, which may contain a secret, and without what
+// the receiver sent, which may repeat the request.
+func reasonOf(err error) string {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		err = failed.Err
+	}
+	connection, isConnection := errors.AsType[*net.OpError](err)
+	certificate, isCertificate := errors.AsType[*tls.CertificateVerificationError](err)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer within the timeout"
+	case isConnection:
+		return schema.Clip(connection.Error(), mostReason)
+	case isCertificate:
+		return schema.Clip(certificate.Error(), mostReason)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the connection ended without an answer"
+	}
+	return "the answer is not valid HTTP"
 }
 
 func outcomeOf(status int) outcome {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"gopkg.in/yaml.v3"
@@ -139,6 +140,8 @@ func (e *Endpoint) faults() (faults []string) {
 	}
 	if e.SecretFile == "" {
 		check(false, "secret_file: is missing; plumbline webhook secret makes a secret")
+	} else if strings.HasPrefix(e.SecretFile, secretPrefix) { // do not repeat it
+		check(false, "secret_file: is a secret itself: write the secret to a file that not everyone may read, and name that")
 	} else if _, err := ReadSecrets(e.SecretFile); err != nil {
 		check(false, "secret_file: %v", err)
 	}

@@ -81,6 +81,7 @@ type outlet struct {
 	metrics  *metrics
 	broker   broker
 
+	opened  bool // the consumer was there before
 	waits   *backoff.ExponentialBackOff
 	next    time.Time // no attempt before this time, whichever alert it is for
 	failing bool      // the last attempt failed: it was logged
@@ -116,9 +117,13 @@ func newOutlet(cfg *Config, env *service.Env, broker broker, m *metrics, e *Endp
 // open makes the endpoint's consumer if it is missing.
 func (o *outlet) open(ctx context.Context) error {
 	created, err := o.broker.EnsureWebhook(ctx, o.endpoint.Name)
-	if created {
+	switch {
+	case created && o.opened:
+		o.env.Log.Error("the endpoint's consumer was deleted: it gets the alerts from now on, and not those in between", "endpoint", o.endpoint.Name)
+	case created:
 		o.env.Log.Info("the endpoint is new: it gets the alerts from now on", "endpoint", o.endpoint.Name)
 	}
+	o.opened = o.opened || err == nil
 	return err
 }
 

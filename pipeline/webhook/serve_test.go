@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,6 +18,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/pipeline/config"
@@ -297,6 +301,71 @@ func TestAttemptsAreRepeated(t *testing.T) {
 	if text := s.log.String(); strings.Contains(text, "secret-path") || strings.Contains(text, string(secret)) || strings.Contains(text, "FORBIDDEN_ACTION") || !strings.Contains(text, "retrying") {
 		t.Errorf("the log is %s", text)
 	}
+}
+
+// Why an attempt failed is logged without the URL and without what the receiver sent: one that sends the
+// request back would else put both into the log.
+func TestReasonsHaveNoContent(t *testing.T) {
+	echoing := func(conn net.Conn) {
+		request := make([]byte, 4096)
+		n, _ := conn.Read(request)
+		_, _ = conn.Write(request[:n])
+	}
+	heading := func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nSECRET\r\n\r\n") }
+	dropping := func(net.Conn) {}
+	s := newSite(t)
+	for name, c := range map[string]struct {
+		serve func(net.Conn)
+		want  string
+	}{"echoing": {echoing, "the answer is not valid HTTP"}, "heading": {heading, "the answer is not valid HTTP"}, "dropping": {dropping, "the connection ended without an answer"}} {
+		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for {
+				conn, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				c.serve(conn)
+				_ = conn.Close()
+			}
+		}()
+		e := s.endpoint(name, "http://"+listener.Addr().String()+"/SECRET")
+		got := send(t.Context(), newHTTPClient(), &e, []Secret{NewSecret()}, "test", &alert{id: "a", body: []byte(`{"SECRET":1}`)})
+		if got.outcome != unavailable || got.reason != c.want {
+			t.Errorf("%s: %s %q, want %q", name, got.outcome, got.reason, c.want)
+		}
+		_ = listener.Close()
+		got = send(t.Context(), newHTTPClient(), &e, []Secret{NewSecret()}, "test", &alert{id: "a"})
+		if got.outcome != unavailable || !strings.Contains(got.reason, "connection refused") || strings.Contains(got.reason, "SECRET") {
+			t.Errorf("%s, closed: %s %q", name, got.outcome, got.reason)
+		}
+	}
+}
+
+// A consumer that is deleted while the service runs is made again, and the log says that alerts are missing.
+func TestDeletedConsumerIsSaid(t *testing.T) {
+	s, r := newSite(t), newReceiver(t, nil)
+	s.run(s.endpoint("deleted", r.URL))
+	s.raise(subject.AlertDrift, 1, drifting)
+	r.await(t, 1)
+	conn, err := nats.Connect(s.broker.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteConsumer(t.Context(), stream.Alerts, stream.WebhookConsumer("deleted")); err != nil {
+		t.Fatal(err)
+	}
+	pipelinetest.Await(t, "the log to say so", func() bool { return strings.Contains(s.log.String(), "the endpoint's consumer was deleted") })
+	s.raise(subject.AlertDrift, 2, drifting)
+	r.await(t, 2)
 }
 
 // An alert that the receiver refuses, or that becomes too old, is given up: the ledger, the metric and the

@@ -85,6 +85,7 @@ func TestFaultsOfEndpoints(t *testing.T) {
 		"endpoints: [{name: a, url: 'https://u:SECRET@a.example/x', secret_file: GOOD}]":                                                  "has a user",
 		"endpoints: [{name: a, url: 'file:///SECRET', secret_file: GOOD}]":                                                                "url: want https",
 		"endpoints: [{name: a, url: 'https://a.example/x'}]":                                                                              "secret_file: is missing",
+		"endpoints: [{name: a, url: 'https://a.example/x', secret_file: whsec_SECRET}]":                                                   "is a secret itself",
 		"endpoints: [{name: a, url: 'https://a.example/x', secret_file: OPEN}]":                                                           "lets everyone read it",
 		"endpoints: [{name: a, url: 'https://a.example/x', secret_file: SHORT}]":                                                          "has 6 bytes, want 24 to 64",
 		"endpoints: [{name: a, url: 'https://a.example/x', secret_file: GOOD, types: [loop]}]":                                            "types: \"loop\"",
