@@ -38,18 +38,26 @@ type CardFacts struct {
 // forbidden_actions, and those that the condition of an escalation trigger has in quotes, as in
 // tool_name == "refund".
 func FactsOf(c *schema.Card) CardFacts {
-	declared := make(map[string]bool, len(c.Values.Declared))
-	for _, value := range c.Values.Declared {
-		declared[strings.Clone(value)] = true
+	conditions := make([]string, len(c.Autonomy.EscalationTriggers))
+	for i := range conditions {
+		conditions[i] = c.Autonomy.EscalationTriggers[i].Condition
 	}
+	return NewFacts(c.CardID, c.Values.Declared, c.Autonomy.BoundedActions, c.Autonomy.ForbiddenActions, conditions)
+}
+
+// NewFacts is FactsOf for the members of a card that count, the last of which are the conditions of its
+// escalation triggers.
+func NewFacts(cardID string, values, bounded, forbidden, conditions []string) CardFacts {
 	f := CardFacts{
-		CardID: strings.Clone(c.CardID), declared: declared,
-		bounded: schema.NewActionSet(cloned(c.Autonomy.BoundedActions)),
+		CardID: strings.Clone(cardID), declared: make(map[string]bool, len(values)),
+		bounded: schema.NewActionSet(cloned(bounded)), named: schema.NewActionSet(cloned(forbidden)),
 	}
-	f.named = schema.NewActionSet(cloned(c.Autonomy.ForbiddenActions))
+	for _, value := range cloned(values) {
+		f.declared[value] = true
+	}
 	maps.Copy(f.named, f.bounded)
-	for i := range c.Autonomy.EscalationTriggers {
-		parts := strings.Split(strings.Clone(c.Autonomy.EscalationTriggers[i].Condition), `"`)
+	for _, condition := range cloned(conditions) {
+		parts := strings.Split(condition, `"`)
 		for at := 1; at < len(parts); at += 2 { // every second part is inside quotes
 			f.named[parts[at]] = struct{}{}
 		}

@@ -55,16 +55,17 @@ type Registry struct {
 	rows  Rows   // the cards up to revision after; nil: none, Watch reads every card
 	after uint64 // Watch reads the cards after this revision
 
-	mu         sync.RWMutex
-	byID       map[string]*Entry
-	agents     map[string]*Entry   // each agent's newest card
-	hosts      map[string][]string // agents by the host in their ids
-	known      map[string]int32    // agents whose cards are all in the index, with the longest retention of their rows; nil without rows
-	indexBytes int64               // memory of the entries and revocations
-	cache      cache
-	absent     map[string]time.Time
-	revoked    map[string]schema.Revocation // all revocations by card id
-	log        []schema.Revocation          // the same revocations in order of arrival
+	mu          sync.RWMutex
+	byID        map[string]*Entry
+	agents      map[string]*Entry   // each agent's newest card
+	hosts       map[string][]string // agents by the host in their ids
+	known       map[string]int32    // agents whose cards are all in the index, with the longest retention of their rows; nil without rows
+	uncommitted int                 // agents without retention that were added to known since the last time that those without cards were removed
+	indexBytes  int64               // memory of the entries and revocations
+	cache       cache
+	absent      map[string]time.Time
+	revoked     map[string]schema.Revocation // all revocations by card id
+	log         []schema.Revocation          // the same revocations in order of arrival
 }
 
 // absentFor is how long a card that was not in the bucket counts as absent without another

@@ -73,18 +73,43 @@ func (r *Registry) KnowAll(ctx context.Context, agents iter.Seq[string]) error {
 	if _, err := r.fetchAll(ctx, r.unread(cardIDs), true); err != nil {
 		return err
 	}
+	r.remember(days)
+	return nil
+}
+
+// Relies reports whether the rows say which cards an agent has. Otherwise Watch reads every card.
+func (r *Registry) Relies() bool { return r.rows != nil }
+
+// KnowRetention is KnowAll for a caller that has read the rows of some agents and needs no card: it passes the
+// longest retention of each agent's rows, in days, 0 for one without rows. Of these agents only RetainUntil
+// answers. It has no effect without Rely.
+func (r *Registry) KnowRetention(days map[string]uint32) {
+	if !r.Relies() {
+		return
+	}
+	longest := make(map[string]int32, len(days))
+	for agent, n := range days {
+		longest[strings.Clone(agent)] = int32(n) // at most MaxRetentionDays
+	}
+	r.remember(longest)
+}
+
+func (r *Registry) remember(days map[string]int32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.known) > len(r.agents)+maxAbsent { // forget agents that have no card
+	if r.uncommitted > maxAbsent { // forget agents that have no card
 		maps.DeleteFunc(r.known, func(agent string, longest int32) bool { return longest == 0 && r.agents[agent] == nil })
+		r.uncommitted = 0
 	}
 	for agent, longest := range days {
+		if longest == 0 {
+			r.uncommitted++
+		}
 		if newest := r.agents[agent]; newest != nil {
 			agent = newest.AgentID // one copy of the name
 		}
 		r.known[agent] = longest
 	}
-	return nil
 }
 
 // unknown returns those of the agents that are not known, each with a retention of 0 days.

@@ -109,6 +109,42 @@ func TestOnlyTheCardsOfKnownAgentsAreRead(t *testing.T) {
 	}
 }
 
+// A caller that has read the rows makes agents known by their retention. The watch keeps it current.
+func TestRetentionOfRows(t *testing.T) {
+	client := broker(t)
+	rows, elsewhere := new(table), open(t, client)
+	rows.settle(put(t, elsewhere, card("a", "a1", 1, 400)), 1)
+	registry, bucket := relying(t, client, rows)
+	whole, _ := bounded(t, client, 1<<20)
+	later := follow(t, registry)
+	if !registry.Relies() || whole.Relies() {
+		t.Errorf("relies on rows: %v, without Rely: %v", registry.Relies(), whole.Relies())
+	}
+	whole.KnowRetention(map[string]uint32{"a": 1})
+	registry.KnowRetention(map[string]uint32{"a": 400, "b": 0})
+	for i := range 3 * 10_000 { // agents without cards do not stay for ever
+		registry.KnowRetention(map[string]uint32{agentNo(i): 0})
+	}
+	until := func(agent string, days int) {
+		t.Helper()
+		want := time.Time{}
+		if days > 0 {
+			want = noon.AddDate(0, 0, days)
+		}
+		if until := registry.RetainUntil(agent, noon); !until.Equal(want) {
+			t.Errorf("agent %s: kept until %s, want %s", agent, until, want)
+		}
+	}
+	until("a", 400)
+	until("b", 0)
+	put(t, elsewhere, card("a", "a2", 2, 500))
+	<-later
+	until("a", 500)
+	if rows.queries > 0 || bucket.gets.Load() > 0 {
+		t.Errorf("%d queries and %d cards read", rows.queries, bucket.gets.Load())
+	}
+}
+
 // If the rows are not those of the bucket, every card is read.
 func TestMissingRowsAreNotReliedOn(t *testing.T) {
 	client := broker(t)

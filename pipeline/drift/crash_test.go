@@ -48,6 +48,10 @@ func (c *crash) call(operation string, rows int, effect func() error) error {
 	return errCrash
 }
 
+func (c *crash) CardFacts(ctx context.Context, agents []string) ([]store.CardFacts, error) {
+	return c.rows.CardFacts(ctx, agents)
+}
+
 func (c *crash) DriftStates(ctx context.Context, created time.Time, partition int, keys []store.SeriesKey) ([]store.DriftState, error) {
 	return c.rows.DriftStates(ctx, created, partition, keys)
 }

@@ -39,8 +39,9 @@ const (
 	prefetchBytes    = 16 << 20
 )
 
-// Rows stores baselines, points, alerts and states durably (store.Store).
+// Rows has the rows of cards, and stores baselines, points, alerts and states durably (store.Store).
 type Rows interface {
+	CardFacts(ctx context.Context, agents []string) ([]store.CardFacts, error)
 	DriftStates(ctx context.Context, streamCreated time.Time, partition int, series []store.SeriesKey) ([]store.DriftState, error)
 	DriftStatesOf(ctx context.Context, streamCreated time.Time, partition int, agents []string) ([]store.DriftState, error)
 	InsertDriftBaselines(ctx context.Context, baselines []store.DriftBaseline) error
@@ -222,9 +223,16 @@ func (r *reading) slice(ctx context.Context, last uint64, received time.Time) er
 
 // reduce distributes the entries of the messages, without a lock: it may have to request a card.
 func (r *reading) reduce(ctx context.Context) error {
-	know := func() error { return r.registry.KnowAll(ctx, agentsOf(r.inbox)) }
-	if err := r.env.Retry.Do(ctx, "look up the cards of agents", know); err != nil {
-		return err
+	if agents := r.reducer.unread(agentsOf(r.inbox)); len(agents) > 0 {
+		var rows []store.CardFacts
+		err := r.env.Retry.Do(ctx, "read the rows of agents' cards", func() (err error) {
+			rows, err = r.rows.CardFacts(ctx, agents)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		r.reducer.learn(agents, rows)
 	}
 	for i := range r.inbox {
 		m := &r.inbox[i]

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"testing"
 	"time"
@@ -26,8 +25,8 @@ func TestMain(m *testing.M) { pipelinetest.Main(m) }
 type noCards struct{}
 
 func (noCards) Lookup(context.Context, string) (*cards.Card, error) { return nil, cards.ErrUnknown }
-func (noCards) Know(context.Context, string) error                  { return nil }
-func (noCards) KnowAll(context.Context, iter.Seq[string]) error     { return nil }
+func (noCards) Relies() bool                                        { return false }
+func (noCards) KnowRetention(map[string]uint32)                     {}
 func (noCards) RetainUntil(string, time.Time) time.Time             { return time.Time{} }
 
 // publishedRule returns a configuration that applies the published rule, for which a few traces are

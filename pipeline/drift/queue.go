@@ -5,8 +5,6 @@ import (
 	"container/heap"
 	"context"
 	"errors"
-	"iter"
-	"strings"
 	"time"
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
@@ -134,8 +132,8 @@ func (h *byOrder) Pop() any {
 // Registry provides what drift needs from cards (cards.Registry).
 type Registry interface {
 	Lookup(ctx context.Context, cardID string) (*cards.Card, error)
-	Know(ctx context.Context, agentID string) error
-	KnowAll(ctx context.Context, agents iter.Seq[string]) error
+	Relies() bool
+	KnowRetention(days map[string]uint32)
 	RetainUntil(agentID string, received time.Time) time.Time
 }
 
@@ -147,23 +145,15 @@ type reducer struct {
 	acts     session.Acts
 	facts    map[string]aapdrift.CardFacts        // facts of registered cards by id, which never change; at most maxFacts
 	policies map[schema.Digest]aapdrift.CardFacts // facts that the cards of a policy share; at most maxPolicies
+	read     map[string]struct{}                  // agents whose rows of cards are among facts
 }
-
-// The reducer keeps the facts of so many cards, some 120 bytes for each, and of so many policies.
-// Other cards are looked up.
-const (
-	maxFacts    = 131_072
-	maxPolicies = 4096
-)
 
 func newReducer(registry Registry) *reducer {
-	return &reducer{registry: registry, facts: map[string]aapdrift.CardFacts{}, policies: map[schema.Digest]aapdrift.CardFacts{}}
+	return &reducer{registry: registry, facts: map[string]aapdrift.CardFacts{}, policies: map[schema.Digest]aapdrift.CardFacts{}, read: map[string]struct{}{}}
 }
 
-// reduce returns the entry of m, without references to its bytes. What is neither a trace nor a
-// request is a refused
-// entry, not an error: the verifier stores it. An error is the registry's; the call is safe to
-// retry.
+// reduce returns the entry of m, without references to its bytes. What is neither a trace nor a request is a
+// refused entry, not an error: the verifier stores it. An error is the registry's; the call is safe to retry.
 func (r *reducer) reduce(ctx context.Context, m stream.Message) (*entry, error) {
 	e := &entry{message: place{m.Sequence, m.Received}, bytes: len(m.Data)}
 	if err := r.decoder.Admit(&r.trace, m.Agent, m.Data); err != nil {
@@ -177,9 +167,6 @@ func (r *reducer) reduce(ctx context.Context, m stream.Message) (*entry, error) 
 		e.refused = true
 		return e, nil
 	}
-	if err := r.registry.Know(ctx, m.Agent); err != nil { // for the retention of the point
-		return nil, err
-	}
 	facts, err := r.factsOf(ctx, r.trace.CardID)
 	if err != nil {
 		return nil, err
@@ -191,31 +178,4 @@ func (r *reducer) reduce(ctx context.Context, m stream.Message) (*entry, error) 
 	e.future = r.trace.Timestamp.After(m.Received)
 	e.order = min(r.trace.Timestamp.UnixNano(), m.Received.UnixNano())
 	return e, nil
-}
-
-// factsOf returns what is known about a card now. A trace that arrived before its card is
-// measured without it.
-func (r *reducer) factsOf(ctx context.Context, cardID string) (aapdrift.CardFacts, error) {
-	if facts, ok := r.facts[cardID]; ok {
-		return facts, nil
-	}
-	card, err := r.registry.Lookup(ctx, cardID)
-	if errors.Is(err, cards.ErrUnknown) {
-		return aapdrift.CardFacts{CardID: strings.Clone(cardID)}, nil
-	}
-	if err != nil {
-		return aapdrift.CardFacts{}, err
-	}
-	if len(r.facts) >= maxFacts || len(r.policies) >= maxPolicies {
-		clear(r.facts)
-		clear(r.policies)
-	}
-	facts, shared := r.policies[card.Card.Policy]
-	if !shared {
-		facts = aapdrift.FactsOf(card.Card)
-		r.policies[card.Card.Policy] = facts
-	}
-	facts.CardID = strings.Clone(cardID)
-	r.facts[facts.CardID] = facts
-	return facts, nil
 }

@@ -3,6 +3,7 @@ package drift
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -159,6 +160,11 @@ func (r *simulatedRows) InsertLoopAlerts(ctx context.Context, rows []store.LoopA
 
 func (r *simulatedRows) InsertDriftStates(ctx context.Context, rows []store.DriftState) error {
 	return insertEach(ctx, r, "insert states", rows, func(s *store.DriftState) string { return s.AgentID }, r.tables.insertStates)
+}
+
+// CardFacts is not called: the simulation has no cards.
+func (r *simulatedRows) CardFacts(context.Context, []string) ([]store.CardFacts, error) {
+	return nil, errors.New("the simulation has no rows of cards")
 }
 
 func (r *simulatedRows) DriftStates(ctx context.Context, _ time.Time, partition int, keys []store.SeriesKey) (states []store.DriftState, err error) {

@@ -297,11 +297,11 @@ func TestQuietPartitionsOfAClusterComeDue(t *testing.T) {
 }
 
 // The whole stage as in a deployment: the traces published last become due although nothing
-// follows them. Half of the cards are rows, and are read when their agents are at work; their
-// commitments count all the same.
+// follows them. Half of the cards are known to be rows. These are not read from the broker: what is measured
+// by them is as without rows, and their commitments count all the same.
 func TestPlantedDriftIsFound(t *testing.T) {
 	s := newScene(t, fleet.Config{Seed: 7, Agents: 24, Traces: 1500})
-	rows := s.settleHalf()
+	s.settleHalf()
 	s.publish()
 	env := pipelinetest.Env(t, "drift")
 	stage := pipelinetest.Go(t, func(ctx context.Context) error { return Serve(ctx, &s.cfg, env) })
@@ -321,8 +321,8 @@ func TestPlantedDriftIsFound(t *testing.T) {
 			t.Errorf("%s is %v, want %d", name, got, want)
 		}
 	}
-	if read := pipelinetest.Metric(t, env, "plumbline_card_fetches_total", ""); read == 0 || read > float64(rows) {
-		t.Errorf("%v cards were read when they were needed, want 1 to %d", read, rows)
+	if read := pipelinetest.Metric(t, env, "plumbline_card_fetches_total", ""); read > 0 {
+		t.Errorf("%v cards that are rows were read from the broker", read)
 	}
 	if n := s.Number(t, "SELECT count() FROM drift_points AS p INNER JOIN (SELECT agent_id, max(retention_days) AS days FROM cards GROUP BY agent_id) AS c "+
 		"ON p.agent_id = c.agent_id WHERE toDate(p.retain_until) != toDate(p.received_at + toIntervalDay(c.days))"); n > 0 {
@@ -330,9 +330,8 @@ func TestPlantedDriftIsFound(t *testing.T) {
 	}
 }
 
-// settleHalf makes all cards rows, as the verifier does, and records that for half of them. It
-// returns how many these are.
-func (s *scene) settleHalf() int {
+// settleHalf makes all cards rows, as the verifier does, and records that for half of them.
+func (s *scene) settleHalf() {
 	s.t.Helper()
 	var rows []*schema.Card
 	for _, card := range s.fleet.Cards() {
@@ -352,7 +351,6 @@ func (s *scene) settleHalf() int {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return len(rows) / 2
 }
 
 // deduplicated returns how many lines the broker recognised as copies.

@@ -1,14 +1,17 @@
 package store
 
 import (
+	"cmp"
 	"maps"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/plumbline/plumbline/schema"
 )
 
-// The position recorded last counts, for one bucket; rows of the same card count once.
+// The position recorded last counts, for one bucket; rows of the same card count once, and are read once.
 func TestCardPosition(t *testing.T) {
 	s, _ := open(t)
 	position := func(created time.Time, revision, cards uint64) {
@@ -20,7 +23,12 @@ func TestCardPosition(t *testing.T) {
 	}
 	position(streamCreated, 0, 0)
 	card := func(agent, id string, days int) *schema.Card {
-		return &schema.Card{CardID: id, AgentID: agent, IssuedAt: firstEvent, Raw: []byte("{}"), Audit: schema.Audit{RetentionDays: days}}
+		c := &schema.Card{CardID: id, AgentID: agent, IssuedAt: firstEvent, Raw: []byte("{}"), Audit: schema.Audit{RetentionDays: days}}
+		if days > 0 {
+			c.Values.Declared, c.Autonomy.BoundedActions, c.Autonomy.ForbiddenActions = []string{nasty, "v"}, []string{id}, []string{nasty}
+			c.Autonomy.EscalationTriggers = []schema.Trigger{{Condition: nasty, Action: "escalate"}, {Condition: id, Action: "deny"}}
+		}
+		return c
 	}
 	for range 2 {
 		rows := []*schema.Card{card(nasty, nasty, 90), card(nasty, "ac-2", 400), card("b", "ac-3", 0)}
@@ -44,5 +52,16 @@ func TestCardPosition(t *testing.T) {
 	})
 	if want := map[string]uint32{nasty: 90, "ac-2": 400}; err != nil || !maps.Equal(found, want) {
 		t.Errorf("%v, error %v; want %v", found, err, want)
+	}
+	facts, err := s.CardFacts(t.Context(), []string{nasty, "b", "nobody"})
+	slices.SortFunc(facts, func(a, b CardFacts) int { return cmp.Compare(a.RetentionDays, b.RetentionDays) })
+	want := []CardFacts{{AgentID: "b", CardID: "ac-3", DeclaredValues: []string{}, BoundedActions: []string{}, ForbiddenActions: []string{}, Conditions: []string{}}}
+	for id, days := range map[string]uint32{nasty: 90, "ac-2": 400} {
+		want = append(want, CardFacts{AgentID: nasty, CardID: id, RetentionDays: days,
+			DeclaredValues: []string{nasty, "v"}, BoundedActions: []string{id}, ForbiddenActions: []string{nasty}, Conditions: []string{nasty, id}})
+	}
+	slices.SortFunc(want, func(a, b CardFacts) int { return cmp.Compare(a.RetentionDays, b.RetentionDays) })
+	if err != nil || !reflect.DeepEqual(facts, want) {
+		t.Errorf("facts %+v, error %v; want %+v", facts, err, want)
 	}
 }

@@ -136,6 +136,23 @@ func (r Reader) RegisteredCards(ctx context.Context, agents []string, take func(
 	return nil
 }
 
+// CardFacts is what the row of a card says of the card.
+type CardFacts struct {
+	AgentID          string   `ch:"agent_id"`
+	CardID           string   `ch:"card_id"`
+	RetentionDays    uint32   `ch:"retention_days"`
+	DeclaredValues   []string `ch:"declared_values"`
+	BoundedActions   []string `ch:"bounded_actions"`
+	ForbiddenActions []string `ch:"forbidden_actions"`
+	Conditions       []string `ch:"conditions"` // of the escalation triggers
+}
+
+// CardFacts returns what the rows say of each card of some agents, in any order. Pass at most a few thousand
+// agents.
+func (r Reader) CardFacts(ctx context.Context, agents []string) ([]CardFacts, error) {
+	return read[CardFacts](ctx, r.db, "the facts of agents' cards", queryCardFacts, clickhouse.Named("agents", agents))
+}
+
 type revocationRow struct {
 	Owned
 	AgentID   string    `ch:"agent_id"`
