@@ -70,8 +70,9 @@ type answer struct {
 	body       []byte
 }
 
-// request sends one HTTP request and returns the answer, of which it reads at most limit bytes.
-func request(ctx context.Context, client *http.Client, token, method, address, mediaType string, body []byte, limit int64) (*answer, error) {
+// request sends one HTTP request and returns the answer, of which it reads at most limit bytes. headers are names and
+// values in turn; one with an empty value is left out.
+func request(ctx context.Context, client *http.Client, token, method, address, mediaType string, body []byte, limit int64, headers ...string) (*answer, error) {
 	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
 		return nil, backoff.Permanent(err)
@@ -81,6 +82,11 @@ func request(ctx context.Context, client *http.Client, token, method, address, m
 	}
 	if token = strings.TrimSpace(token); token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		if headers[i+1] != "" {
+			request.Header.Set(headers[i], headers[i+1])
+		}
 	}
 	response, err := client.Do(request)
 	if err != nil {

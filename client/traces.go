@@ -13,6 +13,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/plumbline/plumbline/pipeline/transport"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -26,6 +27,7 @@ type Publisher struct {
 	HTTP     *http.Client  // with certificates of its own, for example; nil is http.DefaultClient
 	Patience time.Duration // how long to retry without progress; 0 is DefaultPatience
 	Waiting  func(error)   // called with the reason before each retry; optional
+	From     string        // which program asks, for the operator's ledger: "console"; empty for others
 }
 
 // DefaultPatience is longer than a restart of the service.
@@ -232,7 +234,7 @@ func (p *Publisher) send(ctx context.Context, method, path, mediaType string, bo
 	if over.CheckRedirect == nil {
 		over.CheckRedirect = sameMethod
 	}
-	return request(ctx, &over, p.Token, method, address, mediaType, body, math.MaxInt64)
+	return request(ctx, &over, p.Token, method, address, mediaType, body, math.MaxInt64, transport.HeaderFrom, p.From)
 }
 
 // sameMethod refuses a redirection that would turn a request with a body into a GET without one.

@@ -3,20 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
-	"time"
 
-	"github.com/plumbline/plumbline/aivs/redact"
-	"github.com/plumbline/plumbline/client"
+	"github.com/plumbline/plumbline/pipeline/deadletter"
 	"github.com/plumbline/plumbline/pipeline/store"
-	"github.com/plumbline/plumbline/pipeline/subject"
-	"github.com/plumbline/plumbline/pipeline/wire"
-	"github.com/plumbline/plumbline/schema"
 )
 
 type dlqCommands struct {
@@ -43,42 +37,6 @@ func (*dlqLsCommand) Help() string {
 	)
 }
 
-// deadLetter is a dead letter for display: without its bytes, and with redacted texts.
-type deadLetter struct {
-	Digest   schema.Digest  `json:"digest"` // of the letter's bytes; other commands identify the letter by it
-	Received time.Time      `json:"received_at"`
-	Stage    string         `json:"stage"`
-	Reason   string         `json:"reason"`
-	AgentID  string         `json:"agent_id"`
-	TraceID  string         `json:"trace_id"`
-	Subject  string         `json:"subject"`
-	Sequence uint64         `json:"origin_sequence"`
-	State    string         `json:"state"` // open, resolved or replayed; "dropped" is what earlier versions called resolved
-	MarkedBy string         `json:"marked_by,omitempty"`
-	Note     string         `json:"note,omitempty"`
-	Faults   []schema.Fault `json:"faults"`
-}
-
-func deadLetterOf(l *store.MarkedLetter) *deadLetter {
-	v := &deadLetter{
-		Digest: l.Digest, Received: l.Received.UTC(), Stage: l.Stage, Reason: l.Reason, AgentID: l.AgentID,
-		TraceID: hideSecrets(l.TraceID), Subject: l.Subject, Sequence: l.OriginSequence, State: "open", Faults: []schema.Fault{},
-	}
-	if l.Handled() {
-		v.State, v.MarkedBy, v.Note = l.Mark, l.MarkedBy, l.Note
-	}
-	for i := range l.Pointers {
-		v.Faults = append(v.Faults, schema.Fault{Pointer: hideSecrets(l.Pointers[i]), Message: hideSecrets(l.Messages[i])})
-	}
-	return v
-}
-
-// hideSecrets redacts a text that may repeat a part of the letter.
-func hideSecrets(text string) string {
-	hidden, _ := redact.AllRules.Text(text)
-	return hidden
-}
-
 // Run lists the letters. An empty list is no error.
 func (c *dlqLsCommand) Run(ctx context.Context, con *console) error {
 	return c.read(ctx, func(s *store.Store) error {
@@ -86,11 +44,11 @@ func (c *dlqLsCommand) Run(ctx context.Context, con *console) error {
 		if err != nil {
 			return err
 		}
-		var views []*deadLetter
+		var views []*deadletter.View
 		for i := range letters {
 			l := &letters[i]
 			if (c.All || !l.Handled()) && (c.Reason == "" || c.Reason == l.Reason) && (c.Agent == "" || c.Agent == l.AgentID) {
-				views = append(views, deadLetterOf(l))
+				views = append(views, deadletter.ViewOf(l))
 			}
 		}
 		if c.JSON {
@@ -124,15 +82,6 @@ func (*dlqShowCommand) Help() string {
 	)
 }
 
-// shownLetter is a letter with its decoded content, redacted.
-type shownLetter struct {
-	*deadLetter
-	Bytes      int             `json:"bytes"`
-	Redactions int             `json:"redactions"`
-	Record     json.RawMessage `json:"record"`           // redacted; null where the bytes are no JSON
-	Hidden     string          `json:"hidden,omitempty"` // why there is no record
-}
-
 // Run shows the letters of one digest.
 func (c *dlqShowCommand) Run(ctx context.Context, con *console) error {
 	return c.readLetters(ctx, func(s *store.Store) error {
@@ -158,13 +107,7 @@ func (c *dlqShowCommand) Run(ctx context.Context, con *console) error {
 }
 
 func (c *dlqShowCommand) show(w io.Writer, l *store.MarkedLetter) error {
-	v := &shownLetter{deadLetter: deadLetterOf(l), Bytes: len(l.Raw)}
-	record, redactions, err := redact.AllRules.Record(l.Raw)
-	if err != nil || !json.Valid(record) {
-		v.Hidden = "not JSON, so secrets in it cannot be recognized: --raw writes it to a file"
-	} else {
-		v.Record, v.Redactions = record, redactions.Sum()
-	}
+	v := deadletter.ContentOf(l)
 	if c.JSON {
 		return writeJSON(w, v)
 	}
@@ -214,8 +157,8 @@ type handleFlags struct {
 	JSON        bool     `help:"Print one JSON object for each letter."`
 }
 
-// each handles one letter of each digest, and marks the result.
-func (f *handleFlags) each(ctx context.Context, con *console, do func(*client.Publisher, *store.MarkedLetter) (*handledLetter, error)) error {
+// each handles one letter of each digest.
+func (f *handleFlags) each(ctx context.Context, con *console, do func(context.Context, deadletter.Ingest, *store.MarkedLetter, string) (*deadletter.Handled, error)) error {
 	ingest, err := (&ingestFlags{machineFlags: f.machineFlags, URL: f.URL, Token: f.Token}).publisher(ctx)
 	if err != nil {
 		return err
@@ -227,10 +170,7 @@ func (f *handleFlags) each(ctx context.Context, con *console, do func(*client.Pu
 			if err != nil {
 				return err
 			}
-			done, err := do(ingest, &letters[0])
-			if err == nil && done.Mark != "" {
-				err = ingest.MarkDeadLetters(ctx, done.Mark, f.Note, []string{letters[0].Digest.String()})
-			}
+			done, err := do(ctx, ingest, &letters[0], f.Note)
 			if err != nil {
 				return fmt.Errorf("letter %s: %w", letters[0].Digest, tokenHint(err))
 			}
@@ -243,15 +183,7 @@ func (f *handleFlags) each(ctx context.Context, con *console, do func(*client.Pu
 	})
 }
 
-type handledLetter struct {
-	Digest string `json:"digest"`
-	Mark   string `json:"mark,omitempty"` // empty: the letter stays open
-
-	Outcome *client.Outcome `json:"outcome,omitempty"` // of a replay
-	Message string          `json:"message,omitempty"` // why it was not replayed
-}
-
-func (f *handleFlags) show(w io.Writer, done *handledLetter) error {
+func (f *handleFlags) show(w io.Writer, done *deadletter.Handled) error {
 	if f.JSON {
 		return writeJSON(w, done)
 	}
@@ -281,27 +213,7 @@ func (*dlqReplayCommand) Help() string {
 // Run sends the original bytes again. It marks the accepted ones as replayed; the
 // others stay open.
 func (c *dlqReplayCommand) Run(ctx context.Context, con *console) error {
-	return c.each(ctx, con, func(ingest *client.Publisher, l *store.MarkedLetter) (*handledLetter, error) {
-		done := &handledLetter{Digest: l.Digest.String()}
-		// A dead letter of ingest was never on a stream and has no subject.
-		if _, _, err := subject.ParseStored(l.Subject); l.Subject != "" && err != nil {
-			done.Message = "it is not a trace: it was sent on " + printable(l.Subject)
-			return done, nil
-		}
-		outcome, err := ingest.PublishDocument(ctx, l.Raw)
-		if refused, ok := errors.AsType[*client.Problem](err); ok {
-			done.Message = refused.Error()
-			return done, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		done.Outcome = &outcome
-		if outcome.Status == client.Accepted || outcome.Status == client.Duplicate {
-			done.Mark = wire.MarkReplayed
-		}
-		return done, nil
-	})
+	return c.each(ctx, con, deadletter.Replay)
 }
 
 type dlqResolveCommand struct {
@@ -315,7 +227,5 @@ func (*dlqResolveCommand) Help() string {
 
 // Run marks the letters. They remain stored, and dlq ls --all lists them.
 func (c *dlqResolveCommand) Run(ctx context.Context, con *console) error {
-	return c.each(ctx, con, func(_ *client.Publisher, l *store.MarkedLetter) (*handledLetter, error) {
-		return &handledLetter{Digest: l.Digest.String(), Mark: wire.MarkResolved}, nil
-	})
+	return c.each(ctx, con, deadletter.Resolve)
 }

@@ -1,15 +1,21 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/plumbline/plumbline/ledger"
 	"github.com/plumbline/plumbline/pipeline/auth"
+	"github.com/plumbline/plumbline/pipeline/events"
 	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/pipeline/request"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/transport"
 	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -19,15 +25,32 @@ const (
 	maxNoteBytes = 1000
 )
 
-// markDeadLetters records what an operator did about dead letters: one mark on many of them. The
+// asked returns who asks for a change, for the operator's ledger.
+func asked(r *http.Request, grant auth.Grant) events.Asked {
+	from := events.FromAPI
+	if r.Header.Get(transport.HeaderFrom) == events.FromConsole {
+		from = events.FromConsole
+	}
+	return events.Asked{By: grant.Name, From: from, At: time.Now().UTC()}
+}
+
+// record appends an event to the operator's ledger. What it is about is done afterwards.
+func (a *API) record(ctx context.Context, event ledger.Event, err error) error {
+	if err != nil {
+		return err
+	}
+	return a.broker.AppendLedger(ctx, event)
+}
+
+// markDeadLetters records what an operator does about dead letters: one mark on many of them. The
 // dead letters do not change.
 func (a *API) markDeadLetters(w http.ResponseWriter, r *http.Request, grant auth.Grant) (int, error) {
-	var asked struct {
+	var ask struct {
 		Mark    string          `json:"mark"`
 		Digests []schema.Digest `json:"digests"` // of the dead letters' bytes
 		Note    string          `json:"note"`
 	}
-	if err := a.router.JSON(w, r, 128<<10, &asked, "want {mark, digests, note}"); err != nil {
+	if err := a.router.JSON(w, r, 128<<10, &ask, "want {mark, digests, note}"); err != nil {
 		return 0, err
 	}
 	var faults []schema.Fault
@@ -36,24 +59,31 @@ func (a *API) markDeadLetters(w http.ResponseWriter, r *http.Request, grant auth
 			faults = append(faults, schema.Fault{Pointer: pointer, Message: fmt.Sprintf(format, args...)})
 		}
 	}
-	if asked.Mark == wire.MarkDropped { // from a client of an earlier version
-		asked.Mark = wire.MarkResolved
+	if ask.Mark == wire.MarkDropped { // from a client of an earlier version
+		ask.Mark = wire.MarkResolved
 	}
-	check(asked.Mark == wire.MarkResolved || asked.Mark == wire.MarkReplayed, "/mark", "%q: want %s or %s",
-		schema.Clip(asked.Mark, schema.MaxIDBytes), wire.MarkResolved, wire.MarkReplayed)
-	check(len(asked.Digests) > 0 && len(asked.Digests) <= maxMarks, "/digests", "%d digests: want 1 to %d", len(asked.Digests), maxMarks)
-	check(len(asked.Note) <= maxNoteBytes, "/note", "more than %d bytes", maxNoteBytes)
+	known := []string{wire.MarkResolved, wire.MarkReplaying, wire.MarkReplayed}
+	check(slices.Contains(known, ask.Mark), "/mark", "%q: want one of %s", schema.Clip(ask.Mark, schema.MaxIDBytes), strings.Join(known, ", "))
+	check(len(ask.Digests) > 0 && len(ask.Digests) <= maxMarks, "/digests", "%d digests: want 1 to %d", len(ask.Digests), maxMarks)
+	check(len(ask.Note) <= maxNoteBytes, "/note", "more than %d bytes", maxNoteBytes)
 	if faults != nil {
 		return 0, problem.Invalid(problem.WordInvalid, faults...)
 	}
-	marks := make([]wire.Mark, len(asked.Digests))
-	for i, digest := range asked.Digests {
-		marks[i] = wire.Mark{Digest: digest, Mark: asked.Mark, By: grant.Name, At: time.Now().UTC(), Note: asked.Note}
+	who := asked(r, grant)
+	event, err := events.DeadLetters{Mark: ask.Mark, SHA256: ask.Digests, Note: ask.Note, Asked: who}.Event()
+	if err := a.record(r.Context(), event, err); err != nil {
+		return 0, fmt.Errorf("record a mark on dead letters: %w", err)
 	}
-	if err := a.broker.MarkDeadLetters(r.Context(), marks); err != nil {
-		return 0, fmt.Errorf("mark dead letters: %w", err)
+	if ask.Mark != wire.MarkReplaying {
+		marks := make([]wire.Mark, len(ask.Digests))
+		for i, digest := range ask.Digests {
+			marks[i] = wire.Mark{Digest: digest, Mark: ask.Mark, By: who.By, At: who.At, Note: ask.Note}
+		}
+		if err := a.broker.MarkDeadLetters(r.Context(), marks); err != nil {
+			return 0, fmt.Errorf("mark dead letters: %w", err)
+		}
 	}
-	return problem.WriteJSON(w, http.StatusAccepted, map[string]int{"marked": len(marks)}), nil
+	return problem.WriteJSON(w, http.StatusAccepted, map[string]int{"marked": len(ask.Digests)}), nil
 }
 
 // sessionEnd is the answer to a request to seal a session.
@@ -65,15 +95,15 @@ type sessionEnd struct {
 
 // endSession requests that a session is sealed with all of its traces that were accepted before.
 func (a *API) endSession(w http.ResponseWriter, r *http.Request, grant auth.Grant) (int, error) {
-	var asked struct {
+	var ask struct {
 		AgentID   string `json:"agent_id"`
 		SessionID string `json:"session_id"`
 	}
-	if err := a.router.JSON(w, r, 16<<10, &asked, "want {agent_id, session_id}"); err != nil {
+	if err := a.router.JSON(w, r, 16<<10, &ask, "want {agent_id, session_id}"); err != nil {
 		return 0, err
 	}
 	var faults []schema.Fault
-	for _, id := range []struct{ pointer, value string }{{"/agent_id", asked.AgentID}, {"/session_id", asked.SessionID}} {
+	for _, id := range []struct{ pointer, value string }{{"/agent_id", ask.AgentID}, {"/session_id", ask.SessionID}} {
 		switch {
 		case id.value == "":
 			faults = append(faults, schema.Fault{Pointer: id.pointer, Message: "is missing (required)"})
@@ -84,14 +114,18 @@ func (a *API) endSession(w http.ResponseWriter, r *http.Request, grant auth.Gran
 	if faults != nil {
 		return 0, problem.Invalid(problem.WordInvalid, faults...)
 	}
-	if err := request.MaySpeakFor(grant, asked.AgentID); err != nil {
+	if err := request.MaySpeakFor(grant, ask.AgentID); err != nil {
 		return 0, err
 	}
 	state, err := a.broker.StreamState(r.Context(), stream.Traces)
 	if err != nil {
 		return 0, fmt.Errorf("ask for the newest trace: %w", err)
 	}
-	end := sessionEnd{asked.AgentID, asked.SessionID, state.LastSequence}
+	end := sessionEnd{ask.AgentID, ask.SessionID, state.LastSequence}
+	event, err := events.SessionEnd{AgentID: end.AgentID, SessionID: end.SessionID, ThroughSequence: end.ThroughSequence, Asked: asked(r, grant)}.Event()
+	if err := a.record(r.Context(), event, err); err != nil {
+		return 0, fmt.Errorf("record the end of a session: %w", err)
+	}
 	if err := a.broker.RequestEnd(r.Context(), subject.Partition(end.AgentID), wire.EndRequest(end)); err != nil {
 		return 0, fmt.Errorf("request the end of a session: %w", err)
 	}

@@ -34,6 +34,9 @@ const (
 	KindLogHead    = "log_head"
 
 	KindWebhookGivenUp = "webhook_given_up"
+
+	KindSessionEnd  = "session_end"
+	KindDeadLetters = "dead_letters"
 )
 
 // Boot is the start of a service. It shows readers of the ledger when the processes that wrote it
@@ -161,9 +164,7 @@ func (h LogHead) Checkpoint() (*anchor.Checkpoint, error) {
 
 func (h LogHead) Event() (ledger.Event, error) {
 	h.Kind = KindLogHead
-	e, err := event(ledger.Meta, "", h)
-	e.ID = "log." + schema.DigestOf(e.Data).String()
-	return e, err
+	return digested(ledger.Meta, "log.", h)
 }
 
 // WebhookGivenUp is an alert that an endpoint of webhooks did not get, and that is not tried again.
@@ -184,9 +185,12 @@ func (w WebhookGivenUp) Event() (ledger.Event, error) {
 }
 
 // verify returns an event whose id is its data's digest.
-func verify(data any) (ledger.Event, error) {
-	e, err := event(ledger.Verify, "", data)
-	e.ID = schema.DigestOf(e.Data).String()
+func verify(data any) (ledger.Event, error) { return digested(ledger.Verify, "", data) }
+
+// digested returns an event whose id is a prefix and its data's digest.
+func digested(kind ledger.Type, prefix string, data any) (ledger.Event, error) {
+	e, err := event(kind, "", data)
+	e.ID = prefix + schema.DigestOf(e.Data).String()
 	return e, err
 }
 

@@ -33,6 +33,8 @@ func written() map[string]interface {
 		"RETRACT":               events.Retract{Revocation: schema.Revocation{CardID: "c", AgentID: "a", RevokedAt: at.UTC(), Reason: "r"}},
 		"META log_head":         events.LogHead{Origin: "log.example", Size: 1, Root: "AA=="},
 		"META webhook_given_up": events.WebhookGivenUp{Endpoint: "security", WebhookID: "violation_1", Stream: at, Sequence: 7, Attempts: 3, Reason: "refused"},
+		"META session_end":      events.SessionEnd{AgentID: "a", SessionID: "s", ThroughSequence: 7, Asked: events.Asked{By: "ana", From: events.FromAPI, At: at}},
+		"META dead_letters":     events.DeadLetters{Mark: "resolved", SHA256: []schema.Digest{{1}}, Note: "n", Asked: events.Asked{By: "ana", From: events.FromConsole, At: at}},
 		"META signing_key":      events.SigningKey{Purpose: "micro", KeyID: "1", PublicKey: "2"},
 	}
 }

@@ -1,7 +1,7 @@
 // Package transport decides which connections may carry handshake messages (AAP section 9.4):
 // those within one machine, and those over TLS 1.3.
 //
-// It owns the rule, the configuration of HTTPS servers, and no connection. HTTP and NATS servers and clients use it to check
+// It owns the rule, the configuration of HTTPS servers and of clients that trust named certificates, and no connection. HTTP and NATS servers and clients use it to check
 // theirs.
 package transport
 

@@ -111,6 +111,10 @@ const (
 	MarkResolved = "resolved" // it stays unchanged, and needs no further action
 	MarkReplayed = "replayed" // its bytes were sent again, and accepted
 	MarkDropped  = "dropped"  // what earlier versions called resolved; their marks keep it
+
+	// MarkReplaying says that the bytes are about to be sent again. Only the operator's ledger has it: a letter whose
+	// replay does not come to its end stays open.
+	MarkReplaying = "replaying"
 )
 
 // Mark records what an operator did about the dead letters with these bytes that were received
