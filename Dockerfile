@@ -1,4 +1,4 @@
-# One image for the four services and the operator's tool; the command chooses.
+# One image for all services and the operator's tool; the command chooses.
 FROM golang:1.26-bookworm AS build
 WORKDIR /src
 COPY go.mod go.sum ./

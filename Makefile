@@ -3,7 +3,7 @@
 # make quick  what to run before a commit: vet, lint, tests that need no server
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
-.PHONY: demo test test-web quick lint alerts systemd s3 shards cost chaos corpus upgrade simulate agree soak soak-seal inject agents bench bench-check fuzz mutation build man release release-check
+.PHONY: demo test test-web quick lint alerts systemd s3 shards cost chaos corpus upgrade simulate agree soak soak-seal inject agents bench bench-check fuzz mutation build man release release-check release-sign helm
 
 GO ?= go
 
@@ -84,6 +84,13 @@ s3:
 	CGO_ENABLED=0 $(GO) -C integration/s3server build -o $(S3_SERVER) github.com/versity/versitygw/cmd/versitygw
 	PLUMBLINE_S3_SERVER=$(S3_SERVER) $(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 10m ./pipeline/destination/s3
 	PLUMBLINE_S3_SERVER=$(S3_SERVER) $(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 10m -run S3 ./pipeline/exporter
+
+# The Helm chart: what it makes of its example values, and the services with it on a real broker and database. Helm comes from a
+# module of its own; to build it takes some minutes the first time.
+HELM := $(CURDIR)/bin/helm
+helm:
+	CGO_ENABLED=0 $(GO) -C integration/helm build -trimpath -o $(HELM) helm.sh/helm/v4/cmd/helm
+	PLUMBLINE_HELM=$(HELM) $(GO) test -count 1 -timeout 10m -run '^TestChart' ./integration
 
 # Strikes whole sites with every fault of docs/FAULTS.md, or with those that FAULTS
 # matches, again and again with new seeds for MINUTES minutes: each at least once. The
@@ -206,6 +213,10 @@ man: build
 ARCHES ?= amd64 arm64
 release:
 	VERSION='$(VERSION)' ARCHES='$(ARCHES)' GO='$(GO)' sh deploy/release.sh
+
+# Signs the checksums of bin/release with the key that PLUMBLINE_RELEASE_KEY names.
+release-sign:
+	sh deploy/release-sign.sh bin/release
 
 # Makes the release of this commit in another folder with an empty cache of compiled packages, and compares the checksums
 # with those of bin/release. Takes some minutes.

@@ -4,8 +4,9 @@
 #
 #     make release VERSION=v1.4.0 [ARCHES="amd64 arm64"]
 #
-# It leaves out what differs between two builds of one commit: folder, time and user. Go records the commit's id in the
-# programs. make release-check compares two builds. GNU tar is needed.
+# It leaves out what differs between two builds of one commit: folder, time, user, and the settings of Go on this machine. Go
+# records the commit's id in the programs. make release-check compares two builds, make release-sign signs SHA256SUMS. GNU tar
+# is needed.
 set -eu
 cd "$(dirname "$0")/.."
 : "${VERSION:=$(git describe --always --dirty)}" "${ARCHES:=amd64 arm64}" "${GO:=go}"
@@ -14,6 +15,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$out" && mkdir -p "$out"
 time=$(git log -1 --format=%ct)
+export GOFLAGS= GOEXPERIMENT= GOWORK=off
 
 CGO_ENABLED=0 $GO -C integration/sbom build -o "$work/cyclonedx" github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 CGO_ENABLED=0 $GO run ./cmd/plumbline man "$work/man1"
@@ -21,11 +23,18 @@ for arch in $ARCHES; do
   name=plumbline-$VERSION-linux-$arch
   files=$work/$name
   mkdir -p "$files/bin" "$files/sbom" "$files/systemd"
-  CGO_ENABLED=0 GOOS=linux GOARCH=$arch GOAMD64=v1 GOARM64=v8.0 $GO build -trimpath \
+  CGO_ENABLED=0 GOOS=linux GOARCH=$arch GOAMD64=v1 GOARM64=v8.0 $GO build -trimpath -buildvcs=true \
     -ldflags "-s -w -buildid= -X github.com/plumbline/plumbline/pipeline/service.version=$VERSION" -o "$files/bin/" ./cmd/...
   for program in "$files"/bin/*; do
-    "$work/cyclonedx" bin -json -std -noserial -notimestamp -version "$VERSION" \
-      -output "$files/sbom/$(basename "$program").cdx.json" "$program" 2>/dev/null
+    list=$files/sbom/$(basename "$program").cdx.json
+    GOOS=linux GOARCH=$arch "$work/cyclonedx" bin -json -std -noserial -notimestamp -version "$VERSION" -output "$list" "$program" 2>/dev/null
+    # Every module that Go recorded is on the list, with its version; the list has the program and Go itself besides.
+    $GO version -m "$program" | awk '$1 == "dep" {print $2 "@" $3}' | sort >"$work/recorded"
+    sed -n 's|.*"purl": "pkg:golang/\([^?"]*\)?goarch='"$arch"'.*|\1|p' "$list" | sort -u >"$work/listed"
+    if comm -23 "$work/recorded" "$work/listed" | grep . || test "$(wc -l <"$work/listed")" -ne $(($(wc -l <"$work/recorded") + 2)); then
+      echo "release.sh: $list does not list the modules of $program" >&2
+      exit 1
+    fi
   done
   cp -R "$work/man1" LICENSE README.md CHANGELOG.md "$files"
   cp deploy/systemd/* "$files/systemd"

@@ -24,6 +24,7 @@ type service struct {
 	args    []string
 	env     []string
 	address string // of its operator's interface
+	public  string // of the interface for others, if that is another one
 
 	cmd    *exec.Cmd
 	exited chan struct{}

@@ -179,3 +179,29 @@ func TestSourceIsTheCredentials(t *testing.T) {
 		t.Errorf("open: %+v, error %v", grant, err)
 	}
 }
+
+// A group may read a token file only if it is root's and the service is not root: a mounted secret.
+func TestProtectionOfTokenFiles(t *testing.T) {
+	const service = 10001
+	for _, c := range []struct {
+		mode  os.FileMode
+		owner int
+		want  bool
+	}{
+		{0o600, service, true},
+		{0o400, 0, true},
+		{0o440, 0, true},
+		{0o640, 0, true},
+		{0o440, service, false},
+		{0o440, -1, false},
+		{0o460, 0, false},
+		{0o444, 0, false},
+	} {
+		if got := protected(c.mode, c.owner, service); got != c.want {
+			t.Errorf("mode %#o of user %d: %v", c.mode, c.owner, got)
+		}
+	}
+	if protected(0o440, 0, 0) {
+		t.Error("a service of root accepts a file that a group may read")
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -66,7 +67,8 @@ func readFile(path string) (entries []Entry, err error) {
 	return entries, err
 }
 
-// readLines reads a token file that only its owner may read. Lines that begin with # are comments.
+// readLines reads a token file that only its owner may read, or that is a mounted secret (see protected). Lines that
+// begin with # are comments.
 func readLines(path string) ([]fileLine, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -80,8 +82,8 @@ func readLines(path string) ([]fileLine, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("token file %s: not a regular file", path)
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return nil, fmt.Errorf("token file %s: mode %#o lets other users read or change it: chmod 600 %s", path, mode, path)
+	if !protected(info.Mode().Perm(), ownerOf(info), os.Geteuid()) {
+		return nil, fmt.Errorf("token file %s: mode %#o lets other users read or change it: chmod 600 %s", path, info.Mode().Perm(), path)
 	}
 	whole, err := io.ReadAll(file) // a line has no limit: an entry may have thousands of agents
 	if err != nil {
@@ -99,6 +101,21 @@ func readLines(path string) ([]fileLine, error) {
 		lines = append(lines, l)
 	}
 	return lines, unique(path, lines)
+}
+
+// protected reports whether no other user may read a token file. Where the service is not root, a file of root may be
+// readable by a group: the files of a Secret that Kubernetes mounts belong to root and to the group of the pod, which is
+// how the service reads them.
+func protected(mode os.FileMode, owner, service int) bool {
+	return mode&0o077 == 0 || owner == 0 && service != 0 && mode&0o037 == 0
+}
+
+// ownerOf returns the user to whom a file belongs; -1 if the system does not say.
+func ownerOf(info os.FileInfo) int {
+	if about, known := info.Sys().(*syscall.Stat_t); known {
+		return int(about.Uid)
+	}
+	return -1
 }
 
 func parse(text string) (*Entry, error) {

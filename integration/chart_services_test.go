@@ -1,0 +1,165 @@
+package integration_test
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/store"
+)
+
+// TestChartServices starts what the chart renders, as processes, on a real broker and a real database: first the Job, then
+// each Deployment with its command, its variables and the files that it mounts. A trace is published, judged and sealed,
+// ingest serves the bundle, and the console answers.
+func TestChartServices(t *testing.T) {
+	values, given := filepath.Join(t.TempDir(), "values.yaml"), secrets{}
+	if os.Getenv("PLUMBLINE_HELM") == "" {
+		t.Skip("PLUMBLINE_HELM names no program: run make helm")
+	}
+	s := newServers(t, place{})
+	token := chartSecrets(t, s, given)
+	broker := s.dsn(s.broker.URL())
+	broker.User = nil
+	text := fmt.Sprintf(`
+image: {repository: registry.example/plumbline}
+broker: {url: %q, monitorUrl: %q, login: password, existingSecret: broker}
+database:
+  service: {existingSecret: database, key: service}
+  reader: {existingSecret: database, key: reader}
+  admin: {existingSecret: database, key: admin}
+tokens: {existingSecret: tokens}
+ingest: {keys: {existingSecret: keys}, readBundles: true, replicas: 1}
+exporter: {bundles: {accessModes: [ReadWriteMany]}, settings: {every: 50ms}}
+verifier: {settings: {batch_age: 50ms}}
+webhooks: {enabled: true, existingSecret: webhooks}
+`, broker.String(), s.broker.MonitorURL())
+	if err := os.WriteFile(values, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	made, claims := render(t, values), t.TempDir()
+	for _, name := range []string{"evidence-plumbline-data", "evidence-plumbline-bundles"} {
+		if _, ok := made["PersistentVolumeClaim "+name]; !ok {
+			t.Fatalf("the chart makes no volume %s", name)
+		}
+		if err := os.Mkdir(filepath.Join(claims, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	job := made["Job evidence-plumbline-migrate"].Spec.Template.Spec
+	migrate := inPod(t, made, job, given, claims)
+	cmd := exec.CommandContext(t.Context(), migrate.program, migrate.args...)
+	cmd.Env = migrate.env
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("the Job: %v\n%s", err, output)
+	}
+	running := map[string]*service{}
+	for _, name := range chartServices {
+		running[name] = run(t, inPod(t, made, made["Deployment evidence-plumbline-"+name].Spec.Template.Spec, given, claims))
+	}
+	for _, service := range running {
+		service.awaitReady()
+	}
+	s.publisher = &publisher{t: t, url: "http://" + running["ingest"].public, token: token}
+	s.publisher.register(pipelinetest.Card("ac", "a"))
+	s.publisher.publish([][]byte{trace("tr-1", "s", 1), trace("tr-2", "s", 2)}, nil)
+	s.publisher.end("a", "s")
+	s.await("the traces in a bundle", func(c store.Counts) bool { return c.Traces == 2 && c.Bundles == 1 })
+	var listed struct {
+		Bundles []struct {
+			SHA256 string `json:"sha256"`
+		} `json:"bundles"`
+	}
+	s.publisher.read("/v1/bundles", &listed)
+	if len(listed.Bundles) != 1 || len(s.publisher.read("/v1/bundles/"+listed.Bundles[0].SHA256, nil)) == 0 {
+		t.Errorf("ingest lists %+v", listed)
+	}
+	answer, err := questions.Get("http://" + running["console"].public + "/login")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != 200 {
+		t.Errorf("the console answers %s", answer.Status)
+	}
+	for _, service := range running {
+		service.terminate()
+	}
+}
+
+// chartSecrets makes the Secrets with the commands of docs/HELM.md, and returns a token.
+func chartSecrets(t *testing.T, s *site, given secrets) string {
+	t.Helper()
+	dir := t.TempDir()
+	plumbline := func(args ...string) string {
+		cmd := exec.CommandContext(t.Context(), program(t, "plumbline"), args...)
+		cmd.Env, cmd.Dir = environment(), dir
+		output, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("plumbline %s: %v", strings.Join(args, " "), err)
+		}
+		return strings.TrimSpace(string(output))
+	}
+	token := plumbline("token", "new", "--file", "tokens.jsonl", "--name", "all", "--agent", "*", "--scope", "traces:write,traces:read,bundles:read,cards:write,cards:read,sessions:write")
+	plumbline("keys", "new", "handshake", "--file", "keys/handshake.key")
+	plumbline("keys", "new", "micro", "--file", "keys/micro.key")
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	login, err := url.Parse(s.broker.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, _ := login.User.Password()
+	given["tokens"] = map[string]string{"tokens.jsonl": read("tokens.jsonl")}
+	given["keys"] = map[string]string{"handshake.key": read("keys/handshake.key"), "micro.key": read("keys/micro.key"), "keys.jsonl": read("keys/keys.jsonl")}
+	given["broker"] = map[string]string{"user": login.User.Username(), "password": password}
+	given["database"] = map[string]string{"service": s.engine.ServiceDSN(), "reader": s.engine.ReaderDSN(), "admin": s.engine.AdminDSN()}
+	given["webhooks"] = map[string]string{
+		"webhooks.yaml":   "endpoints:\n  - {name: security, url: 'https://127.0.0.1:1/', secret_file: /etc/plumbline/webhooks/security.secret}\n",
+		"security.secret": plumbline("webhook", "secret") + "\n",
+	}
+	return token
+}
+
+// inPod returns a pod's container as a process: its files lie below a directory, and its ports are free ones of this machine.
+func inPod(t *testing.T, made map[string]manifest, p pod, given secrets, claims string) *service {
+	t.Helper()
+	c := p.Containers[0]
+	root := mounted(t, made, p, c, given, claims)
+	here := &service{name: c.Name, program: program(t, c.Command[0]), address: freeAddress(t), public: freeAddress(t)}
+	move := func(text string) string {
+		text = strings.NewReplacer("/etc/plumbline/", root+"/etc/plumbline/", "/var/lib/plumbline/", root+"/var/lib/plumbline/").Replace(text)
+		return strings.NewReplacer("0.0.0.0:9100", here.address, "0.0.0.0:8080", here.public, "0.0.0.0:8081", here.public).Replace(text)
+	}
+	for _, arg := range append(c.Command[1:], c.Args...) {
+		here.args = append(here.args, move(arg))
+	}
+	for _, e := range c.Env {
+		here.env = append(here.env, e.Name+"="+given[e.ValueFrom.SecretKeyRef.Name][e.ValueFrom.SecretKeyRef.Key])
+	}
+	here.env = append(here.env, environment()...)
+	for _, name := range []string{"config/config.yaml", "webhooks/webhooks.yaml"} {
+		path := filepath.Join(root, "etc/plumbline", name)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // this container does not mount it
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(move(string(text))), 0o444); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return here
+}

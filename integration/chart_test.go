@@ -1,0 +1,265 @@
+package integration_test
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var exampleValues = []string{chart + "/ci/least-values.yaml", chart + "/ci/most-values.yaml"}
+
+func TestChartIsLinted(t *testing.T) {
+	for _, values := range exampleValues {
+		output, err := helm(t, "lint", "--strict", chart, "--values", values)
+		if err != nil || strings.Contains(output, "[WARNING]") {
+			t.Errorf("%v\n%s", err, output)
+		}
+	}
+}
+
+// The chart makes the resources that the values ask for, and no Secret.
+func TestChartRendersResources(t *testing.T) {
+	perService := []string{"ConfigMap", "Deployment", "PodDisruptionBudget"}
+	for values, want := range map[string][]string{
+		exampleValues[0]: resources(perService, "ingest", "verifier", "drift", "exporter", "console"),
+		exampleValues[1]: resources(append(perService, "NetworkPolicy"), chartServices...),
+	} {
+		want = append(want, "Service evidence-plumbline-ingest", "Service evidence-plumbline-console", "Job evidence-plumbline-migrate",
+			"PersistentVolumeClaim evidence-plumbline-data")
+		if values == exampleValues[0] { // the other has a claim of its own
+			want = append(want, "PersistentVolumeClaim evidence-plumbline-bundles")
+		}
+		got := slices.Sorted(maps.Keys(render(t, values)))
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: the chart makes\n%s\nwant\n%s", values, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
+func resources(kinds []string, services ...string) (names []string) {
+	for _, kind := range kinds {
+		for _, service := range services {
+			names = append(names, kind+" evidence-plumbline-"+service)
+		}
+	}
+	return names
+}
+
+// Every pod may do its work and nothing else, is asked whether it works, and is given the time to end.
+func TestChartPods(t *testing.T) {
+	for values, drain := range map[string]int{exampleValues[0]: 30, exampleValues[1]: 60} {
+		for name, m := range render(t, values) {
+			p := m.Spec.Template.Spec
+			if m.Kind != "Deployment" && m.Kind != "Job" {
+				continue
+			}
+			s := p.SecurityContext
+			if !s.RunAsNonRoot || s.RunAsUser != 10001 || s.FSGroupChangePolicy != "OnRootMismatch" || s.SeccompProfile["type"] != "RuntimeDefault" ||
+				isNot(p.AutomountServiceAccountToken, false) || isNot(p.EnableServiceLinks, false) {
+				t.Errorf("%s: %+v", name, p)
+			}
+			for _, c := range slices.Concat(p.InitContainers, p.Containers) {
+				s := c.SecurityContext
+				if isNot(s.AllowPrivilegeEscalation, false) || !s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []string{"ALL"}) {
+					t.Errorf("%s: %s: %+v", name, c.Name, s)
+				}
+				if !regexp.MustCompile(`^registry\.example(:5000)?/plumbline(:v\d+\.\d+\.\d+|@sha256:[0-9a-f]{64})$`).MatchString(c.Image) {
+					t.Errorf("%s: %s has the image %s", name, c.Name, c.Image)
+				}
+				for _, e := range c.Env {
+					if e.Value != "" || e.ValueFrom.SecretKeyRef.Name == "" || e.ValueFrom.SecretKeyRef.Key == "" {
+						t.Errorf("%s: variable %s is not from a Secret", name, e.Name)
+					}
+				}
+				for _, m := range c.VolumeMounts {
+					if writable := strings.HasPrefix(m.MountPath, "/var/lib/plumbline/") && c.Name == "exporter" || c.Name == "keys" && m.Name == "keys"; m.ReadOnly == writable {
+						t.Errorf("%s: %s: %s is mounted with readOnly %v", name, c.Name, m.MountPath, m.ReadOnly)
+					}
+				}
+			}
+			if m.Kind == "Deployment" {
+				checkLife(t, name, p, drain)
+			}
+		}
+	}
+}
+
+func checkLife(t *testing.T, name string, p pod, drain int) {
+	t.Helper()
+	c := p.Containers[0]
+	if c.LivenessProbe.HTTPGet != (struct{ Path, Port string }{"/healthz", "admin"}) || c.ReadinessProbe.HTTPGet != (struct{ Path, Port string }{"/readyz", "admin"}) {
+		t.Errorf("%s: probes %+v, %+v", name, c.LivenessProbe, c.ReadinessProbe)
+	}
+	if c.Ports[0].Name != "admin" || c.Ports[0].ContainerPort != 9100 {
+		t.Errorf("%s: ports %+v", name, c.Ports)
+	}
+	if p.TerminationGracePeriodSeconds < drain+10 {
+		t.Errorf("%s: is killed after %d s; the drain takes up to %d s", name, p.TerminationGracePeriodSeconds, drain)
+	}
+}
+
+func isNot(given *bool, want bool) bool { return given == nil || *given != want }
+
+// The pods run as the user that the Dockerfile makes.
+func TestChartRunsAsTheUserOfTheImage(t *testing.T) {
+	text, err := os.ReadFile("../Dockerfile")
+	if err != nil || !strings.Contains(string(text), "useradd --system --uid 10001 ") {
+		t.Errorf("the Dockerfile makes no user 10001, as whom the pods run: %v", err)
+	}
+}
+
+// Each service accepts its rendered file of settings, whose every value arrives; each command line exists.
+func TestChartSettingsAreAccepted(t *testing.T) {
+	for _, values := range exampleValues {
+		made := render(t, values)
+		for _, name := range chartServices {
+			config, ok := made["ConfigMap evidence-plumbline-"+name]
+			if !ok {
+				continue
+			}
+			file := filepath.Join(t.TempDir(), "config.yaml")
+			if err := os.WriteFile(file, []byte(config.Data["config.yaml"]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c := made["Deployment evidence-plumbline-"+name].Spec.Template.Spec.Containers[0]
+			if !slices.Equal(c.Command, []string{name}) || !slices.Equal(c.Args, []string{"--config", "/etc/plumbline/config/config.yaml"}) {
+				t.Errorf("%s: command %v, arguments %v", name, c.Command, c.Args)
+			}
+			cmd := exec.CommandContext(t.Context(), program(t, name), "--config", file, "--print-config")
+			cmd.Env = environment()
+			for _, e := range c.Env {
+				cmd.Env = append(cmd.Env, e.Name+"="+map[bool]string{true: "clickhouse://user@db.example:9000/plumbline"}[e.Name == "PLUMBLINE_CLICKHOUSE_DSN"])
+			}
+			output, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Errorf("%s with %s: %v\n%s", name, values, err, output)
+				continue
+			}
+			from := strings.Count(string(output), "# file "+file)
+			if lines := strings.Count(regexp.MustCompile(`(?m)^[a-z]`).ReplaceAllString(config.Data["config.yaml"], "\x00"), "\x00"); from != lines {
+				t.Errorf("%s with %s: %d settings are from the file, which has %d\n%s", name, values, from, lines, output)
+			}
+		}
+		job := made["Job evidence-plumbline-migrate"]
+		args := append(slices.Clone(job.Spec.Template.Spec.Containers[0].Args), "--clickhouse-dsn=clickhouse://a@127.0.0.1:1/b", "--help")
+		output, err := exec.CommandContext(t.Context(), program(t, "plumbline"), append([]string{"migrate"}, args...)...).CombinedOutput()
+		if err != nil || job.Metadata.Annotations["helm.sh/hook"] != "pre-install,pre-upgrade" {
+			t.Errorf("plumbline migrate %v: %v\n%s", args, err, output)
+		}
+	}
+}
+
+// The schema of the values has the settings of each service that the chart does not set itself, and no other: an unknown
+// one is refused before anything is installed.
+func TestChartSchemaHasTheSettings(t *testing.T) {
+	text, err := os.ReadFile(chart + "/values.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type object struct {
+		Properties map[string]json.RawMessage
+	}
+	var schema object
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	sources, err := filepath.Glob(chart + "/templates/_config.tpl")
+	if err != nil || len(sources) != 1 {
+		t.Fatal(sources, err)
+	}
+	template, err := os.ReadFile(sources[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range chartServices {
+		var service struct {
+			Properties struct{ Settings object }
+		}
+		if err := json.Unmarshal(schema.Properties[name], &service); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), program(t, name), "--print-config")
+		cmd.Env = append(environment(), "PLUMBLINE_WEBHOOKS_FILE=endpoints.yaml")
+		output, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^([a-z0-9_]+):`).FindAllStringSubmatch(string(output), -1) {
+			_, listed := service.Properties.Settings.Properties[m[1]]
+			delete(service.Properties.Settings.Properties, m[1])
+			// What is secret comes from the environment; key_file would part the key from its list.
+			own := strings.Contains(string(template), `"`+m[1]+`"`) || slices.Contains([]string{"nats_user", "nats_password", "nats_token", "clickhouse_dsn", "key_file", "log_level", "log_format"}, m[1])
+			if listed == own {
+				t.Errorf("%s.settings.%s: is set by the chart: %v; is in values.schema.json: %v", name, m[1], own, listed)
+			}
+		}
+		for unknown := range service.Properties.Settings.Properties {
+			t.Errorf("%s.settings.%s: %s has no such setting", name, unknown, name)
+		}
+	}
+}
+
+// Wrong values are refused before anything is installed, and the message says what to change.
+func TestChartRefusesWrongValues(t *testing.T) {
+	for set, want := range map[string]string{
+		"exporter.bundles.accessModes={ReadWriteMany},ingest.readBundles=true,console.enabled=false,database.reader.existingSecret=": "which bundle belongs to whom",
+		"verifier.replica=3":                           "replica",
+		"verifier.settings.batch_row=3":                "batch_row",
+		"verifier.settings.nats_url=nats://other:4222": "nats_url",
+		"verifier.replicas=0":                          "minimum",
+		"image.tag=latest":                             "/image/tag",
+		"image.repository=":                            "/image/repository",
+		"broker.url=":                                  "/broker/url",
+		"broker.url=nats://user:password@nats:4222":    "/broker/url",
+		"broker.login=nkeys":                           "broker.login is nkeys: broker.existingSecret must name the Secret",
+		"broker.existingSecret=x":                      "say what the Secret holds",
+		"broker.tls.clientCertificate=true":            "needs broker.tls.existingSecret",
+		"exporter.replicas=2":                          "the volume must be ReadWriteMany",
+		"ingest.readBundles=true":                      "must have ReadWriteMany",
+		"console.readBundles=true":                     "must have ReadWriteMany",
+		"ingest.keys.existingSecret=":                  "ingest.keys.existingSecret is required",
+		"ingest.tls.clientCASecret=x":                  "needs ingest.tls.existingSecret",
+		"tokens.existingSecret=":                       "/tokens/existingSecret",
+		"database.service.existingSecret=":             "/database/service/existingSecret",
+		"database.reader.existingSecret=":              "console.enabled needs database.reader.existingSecret",
+		"database.admin.existingSecret=":               "migrate.enabled needs database.admin.existingSecret",
+		"webhooks.enabled=true":                        "webhooks.enabled needs webhooks.existingSecret",
+		"drift.files.secret=a,drift.files.configMap=b": "not both",
+		"exporter.data.accessModes={ReadOnlyMany}":     "accessModes",
+		"settings.log_level=loud":                      "log_level",
+		"tenant=a b":                                   "/tenant",
+		"drainSeconds=0":                               "/drainSeconds",
+	} {
+		output, err := helm(t, "template", "evidence", chart, "--values", exampleValues[0], "--set", set)
+		if err == nil {
+			t.Errorf("--set %s is accepted", set)
+		} else if !strings.Contains(err.Error()+output, want) {
+			t.Errorf("--set %s: want %q in\n%v", set, want, err)
+		}
+	}
+}
+
+// One exporter with volumes of one node ends before the next one starts; the others overlap.
+func TestChartReplacesPods(t *testing.T) {
+	for values, want := range map[string]string{exampleValues[0]: "Recreate", exampleValues[1]: "RollingUpdate"} {
+		made := render(t, values)
+		if got := made["Deployment evidence-plumbline-exporter"].Spec.Strategy.Type; got != want {
+			t.Errorf("%s: the exporter's strategy is %q, want %q", values, got, want)
+		}
+		if got := made["Deployment evidence-plumbline-verifier"].Spec.Strategy.Type; got != "RollingUpdate" {
+			t.Errorf("%s: the verifier's strategy is %q", values, got)
+		}
+		for name, m := range made {
+			if m.Kind == "PersistentVolumeClaim" && m.Metadata.Annotations["helm.sh/resource-policy"] != "keep" {
+				t.Errorf("%s: helm uninstall removes the evidence", name)
+			}
+		}
+	}
+}
