@@ -69,19 +69,15 @@ func (s *servers) startDatabase(ctx context.Context, cfg *Config) (err error) {
 
 // endpoints returns where the machine is reached.
 func (m *Machine) endpoints(listener net.Addr, sessionKey, handshakeKey string) Endpoints {
-	scheme := "http://"
-	if m.cfg.TLSCertFile != "" {
-		scheme = "https://"
-	}
 	console := ""
 	if m.console != nil {
-		console = scheme + reachable(m.console.Addr())
+		console = m.url(m.console.Addr())
 	}
 	return Endpoints{
 		ConsoleURL:     console,
 		PID:            os.Getpid(),
 		DataDir:        m.cfg.DataDir,
-		IngestURL:      scheme + reachable(listener),
+		IngestURL:      m.url(listener),
 		NATSURL:        m.servers.nats.URL,
 		NATSMonitorURL: m.servers.nats.MonitorURL,
 		ClickHouseDSN:  m.servers.reader,
@@ -99,6 +95,15 @@ func (m *Machine) endpoints(listener net.Addr, sessionKey, handshakeKey string) 
 		Thresholds:          *m.cfg.Thresholds,
 		DriftComparison:     *m.cfg.DriftComparison,
 	}
+}
+
+// url returns the address of a listener for HTTP.
+func (m *Machine) url(listener net.Addr) string {
+	scheme := "http://"
+	if m.cfg.TLSCertFile != "" {
+		scheme = "https://"
+	}
+	return scheme + reachable(listener)
 }
 
 // reachable returns an address that a client on this machine can use: a listener on

@@ -117,6 +117,7 @@ func (m *Machine) stageOf(name string, env *service.Env) (serve func(context.Con
 		cfg.Common, cfg.Listen = m.common(), m.console.Addr().String()
 		cfg.ClickHouse = web.ClickHouse{DSN: m.servers.reader, Cluster: m.servers.clickhouse.Cluster}
 		cfg.BundleDir = m.cfg.path("bundles")
+		cfg.IngestURL, cfg.IngestCAFile, cfg.LettersDSN = m.url(m.listener.Addr()), m.cfg.TLSCertFile, m.servers.operator
 		return func(ctx context.Context) error { return web.ServeOn(ctx, m.console, &cfg, env) }, cfg.Validate()
 	}
 	return nil, []config.Fault{{Key: "stages", Message: name + " is not a stage"}}

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net"
+	"net/url"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/auth"
@@ -16,14 +17,17 @@ type Config struct {
 	config.Common `embed:""`
 	ClickHouse    ClickHouse `embed:"" prefix:"clickhouse-"`
 
-	Listen      string        `help:"Address of the console, for browsers."`
-	TokenFile   string        `help:"File of hashed tokens (plumbline token new writes it). People log in with a token that has the scope traces:read. Required unless the address is loopback." type:"path"`
-	TLSCertFile string        `name:"tls-cert-file" help:"Certificate (PEM) to serve HTTPS with." type:"path"`
-	TLSKeyFile  string        `name:"tls-key-file" help:"Key (PEM) of the certificate." type:"path"`
-	BundleDir   string        `help:"Directory of the sealed bundles (bundles/ in the exporter's data directory), if this process can read it: pages then show their chains and let people download them. Empty: none." type:"path"`
-	SessionTime time.Duration `help:"How long a login lasts at most. A token that is revoked ends it at once."`
-	QueryTime   time.Duration `help:"Maximum duration of one query of a page."`
-	QueryRows   uint64        `help:"Maximum number of rows that one query of a page may read."`
+	Listen       string        `help:"Address of the console, for browsers."`
+	TokenFile    string        `help:"File of hashed tokens (plumbline token new writes it). People log in with a token that has the scope traces:read. Required unless the address is loopback." type:"path"`
+	TLSCertFile  string        `name:"tls-cert-file" help:"Certificate (PEM) to serve HTTPS with." type:"path"`
+	TLSKeyFile   string        `name:"tls-key-file" help:"Key (PEM) of the certificate." type:"path"`
+	BundleDir    string        `help:"Directory of the sealed bundles (bundles/ in the exporter's data directory), if this process can read it: pages then show their chains and let people download them. Empty: none." type:"path"`
+	IngestURL    string        `name:"ingest-url" placeholder:"URL" help:"Address of ingest. It gets what people do here, replays of dead letters and ends of sessions, each with the token of its visitor. Empty: people only look."`
+	IngestCAFile string        `name:"ingest-ca-file" help:"Certificates (PEM) that ingest's certificate is signed by, or that certificate itself. Empty: the authorities of the system." type:"path"`
+	LettersDSN   string        `name:"letters-dsn" placeholder:"DSN" help:"Database user that may also read the bytes of dead letters, which clickhouse_dsn need not. Empty: dead letters are listed without their bytes, and cannot be replayed here." secret:"userinfo"`
+	SessionTime  time.Duration `help:"How long a login lasts at most. A token that is revoked ends it at once."`
+	QueryTime    time.Duration `help:"Maximum duration of one query of a page."`
+	QueryRows    uint64        `help:"Maximum number of rows that one query of a page may read."`
 }
 
 // ClickHouse is the database that the pages are made of.
@@ -51,12 +55,25 @@ func (c *Config) Validate() []config.Fault {
 	faults.CheckAddress("listen", c.Listen)
 	whole := config.ClickHouse{DSN: c.ClickHouse.DSN, Cluster: c.ClickHouse.Cluster}
 	faults = append(faults, whole.Validate()...)
+	faults.Check(c.IngestURL == "" || secureURL(c.IngestURL), "ingest_url", "%q: want https://host:port, or http://127.0.0.1:port: it gets the tokens of visitors", c.IngestURL)
+	if c.LettersDSN != "" {
+		letters := config.ClickHouse{DSN: c.LettersDSN, Cluster: c.ClickHouse.Cluster}
+		for _, fault := range letters.Validate() {
+			faults.Check(fault.Key == "clickhouse_cluster", "letters_dsn", "%s", fault.Message)
+		}
+	}
 	paired := (c.TLSCertFile == "") == (c.TLSKeyFile == "")
 	faults.Check(paired, "tls_cert_file", "set both tls_cert_file and tls_key_file, or neither")
 	faults.Check(c.SessionTime >= time.Minute, "session_time", "%s: want at least 1m", c.SessionTime)
 	faults.Check(c.QueryTime >= time.Second, "query_time", "%s: want at least 1s", c.QueryTime)
 	faults.Check(c.QueryRows > 0, "query_rows", "want at least 1")
 	return faults
+}
+
+// secureURL reports whether a token may be sent to an address.
+func secureURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && transport.Loopback(u.Host))
 }
 
 // FileFaults returns the faults of the files that the configuration names.
@@ -75,5 +92,7 @@ func (c *Config) readFiles(address string, log *slog.Logger) (keeper *auth.Keepe
 	faults.Check(err == nil, "token_file", "%v", err)
 	secure, err = transport.Server(c.TLSCertFile, c.TLSKeyFile)
 	faults.Check(err == nil, "tls_cert_file", "%v", err)
+	_, err = transport.Trust(c.IngestCAFile)
+	faults.Check(err == nil, "ingest_ca_file", "%v", err)
 	return keeper, secure, faults
 }

@@ -11,6 +11,6 @@
 // address says; what agents wrote reaches a page only through html/template, as text; a page loads
 // nothing but this package's own assets, and its Content-Security-Policy forbids the rest; a token is
 // never part of a page, a cookie or a log; no request changes anything unless it is a POST of the
-// console's own page; every query is bounded in time, memory and rows; a database that is slow or away
-// costs a page, and nothing else.
+// console's own page; what a visitor does is done by ingest, with the visitor's own token, which is held encrypted; every
+// query is bounded in time, memory and rows; a database that is slow or away costs a page, and nothing else.
 package web

@@ -33,6 +33,7 @@ func (s *server) failure(ctx context.Context, route string, err error) page {
 		return page{file: "error.html", title: title, code: code, data: errorPage{what, do}}
 	}
 	absent, isAbsent := errors.AsType[missing](err)
+	refusal, isRefused := errors.AsType[refused](err)
 	_, isFile := errors.AsType[*fs.PathError](err)
 	altered, isAltered := errors.AsType[*reading.Altered](err)
 	switch {
@@ -47,6 +48,12 @@ func (s *server) failure(ctx context.Context, route string, err error) page {
 		return said(http.StatusInternalServerError, "The file cannot be read", "This console cannot read the file; its log says why.", "The operator makes the file readable for the console, or fetches it from the exporter's bundle directory.")
 	case isAltered:
 		return said(http.StatusConflict, "Changed", "The bundle is not served: "+altered.Error()+".", "plumbline check --deep says more.")
+	case errors.Is(err, errBusy):
+		return said(http.StatusServiceUnavailable, "Too many watch", fmt.Sprintf("%d browsers watch already.", tailMost), "Close one of them, and load the page again.")
+	case errors.Is(err, errLooksOnly):
+		return said(http.StatusForbidden, "Not done", "This console only looks.", "The operator sets ingest_url of the console, or use plumbline on the command line.")
+	case isRefused:
+		return failedAct(refusal.error)
 	case errors.Is(err, errForged):
 		return said(http.StatusForbidden, "Not done", "This form was not sent from a page of your session, so nothing was changed.", "Go back, load the page again, and repeat it.")
 	case errors.Is(err, auth.ErrScope):

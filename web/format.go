@@ -27,6 +27,7 @@ func (s *server) functions() template.FuncMap {
 		"words":     words,
 		"lower":     strings.ToLower,
 		"plural":    plural,
+		"less":      func(n uint64) uint64 { return n - 1 },
 		"short":     func(hash string) string { return hash[:min(len(hash), 16)] },
 		"len64":     func(list any) uint64 { return uint64(reflect.ValueOf(list).Len()) },
 		"sessionAt": sessionAddress,

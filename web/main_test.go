@@ -76,7 +76,7 @@ func start(t testing.TB, change func(*Config), tokens ...string) *rig {
 	t.Cleanup(func() {
 		served.Close()
 		http.DefaultClient.CloseIdleConnections()
-		if err := s.rows.Close(); err != nil {
+		if err := s.close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -183,6 +183,7 @@ func withoutCharts(page string) string {
 type fact struct {
 	agent, trace, session string
 	ago                   time.Duration // since the broker received it
+	at                    time.Time     // when it did, instead of ago
 	text                  string        // of the reasoning
 	action, value         string        // search and honesty where empty
 	violations, findings  []string      // types
@@ -198,6 +199,9 @@ func (r *rig) put(s *store.Store, facts ...fact) {
 	b := s.NewTraceBatch()
 	for _, f := range facts {
 		received := time.Now().Add(-f.ago)
+		if !f.at.IsZero() {
+			received = f.at
+		}
 		record := fmt.Sprintf(`{"trace_id":%q,"agent_id":%q,"card_id":"ac-1","timestamp":%q,"action":{"type":"execute","name":%q,"category":"bounded"},`+
 			`"decision":{"alternatives_considered":[{"option_id":"a","description":"search"}],"selected":"a","selection_reasoning":%q,"values_applied":[%q]},"context":{"session_id":%q}}`,
 			f.trace, f.agent, received.UTC().Format(time.RFC3339Nano), cmp.Or(f.action, "search"), f.text, cmp.Or(f.value, "honesty"), f.session)

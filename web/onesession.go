@@ -29,6 +29,7 @@ type sessionPage struct {
 	Unsealed   uint64 // stored traces that are in no bundle yet
 	Parts      []rows.Part
 	MayBundles bool
+	MayEnd     bool
 	Trace      string // that the address names
 	TraceGone  bool   // and that no longer is stored
 	Decisions  []decision
@@ -87,9 +88,11 @@ func sessionAddress(agent, session, trace string) string {
 }
 
 // named returns the session that an address names, and an error unless the token covers its agent.
-func (v *visit) named() (agent, session string, err error) {
-	query := v.URL.Query()
-	agent, session = query.Get("agent"), query.Get("id")
+func (v *visit) named() (agent, session string, err error) { return v.namedBy(v.URL.Query().Get) }
+
+// namedBy does the same where the names are elsewhere, in a form for instance.
+func (v *visit) namedBy(get func(string) string) (agent, session string, err error) {
+	agent, session = get("agent"), get("id")
 	if agent == "" || session == "" || max(len(agent), len(session)) > schema.MaxIDBytes || !v.Grant.SpeaksFor(agent) {
 		return "", "", missing{"session of this name"}
 	}
@@ -102,7 +105,7 @@ func (s *server) oneSession(v *visit) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	p := sessionPage{AgentID: agent, SessionID: session, MayBundles: s.permits(v, auth.BundlesRead), Trace: v.URL.Query().Get("trace")}
+	p := sessionPage{AgentID: agent, SessionID: session, MayBundles: s.permits(v, auth.BundlesRead), MayEnd: s.mayAct(v, auth.SessionsWrite), Trace: v.URL.Query().Get("trace")}
 	if len(p.Trace) > schema.MaxIDBytes {
 		return page{}, missing{"trace of this name"}
 	}

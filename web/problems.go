@@ -61,7 +61,7 @@ func (s *server) problems(v *visit) (page, error) {
 	if len(p.Problems) > problemsOfPage {
 		p.Problems = p.Problems[:problemsOfPage]
 		last := p.Problems[problemsOfPage-1]
-		p.Next = p.address() + "&after=" + strconv.FormatInt(last.Time.UnixNano(), 10) + "." + strconv.FormatUint(last.Place, 10)
+		p.Next = p.address() + listedAfter(last.Time, last.Place)
 	}
 	return page{file: "problems.html", title: "Problems", data: p}, nil
 }
@@ -105,16 +105,26 @@ func (s *server) problemQuery(p *problemsPage, after string) (q rows.ProblemQuer
 	}
 	p.Filtered = p.AgentID+p.Type+p.Severity != ""
 	if after != "" {
-		at, place, _ := strings.Cut(after, ".")
-		q.After = new(rows.ProblemPlace)
-		if q.After.At, err = strconv.ParseInt(at, 10, 64); err != nil {
-			return q, wrong
-		}
-		if q.After.Place, err = strconv.ParseUint(place, 10, 64); err != nil {
+		if q.After, err = parseListed(after); err != nil {
 			return q, wrong
 		}
 	}
 	return q, nil
+}
+
+// listedAfter returns the parameter of an address for what comes after a place in a list, and parseListed the place.
+func listedAfter(at time.Time, place uint64) string {
+	return "&after=" + strconv.FormatInt(at.UnixNano(), 10) + "." + strconv.FormatUint(place, 10)
+}
+
+func parseListed(after string) (*rows.ProblemPlace, error) {
+	at, place, _ := strings.Cut(after, ".")
+	nanos, err := strconv.ParseInt(at, 10, 64)
+	if err != nil {
+		return nil, err
+	}
+	number, err := strconv.ParseUint(place, 10, 64)
+	return &rows.ProblemPlace{At: nanos, Place: number}, err
 }
 
 // address returns the address of the first page with these filters, which may be shared.

@@ -41,6 +41,8 @@ type server struct {
 	log       *slog.Logger
 	keeper    *auth.Keeper
 	rows      *rows.Reader
+	letters   *rows.Reader // may read the bytes of dead letters; nil: there is none
+	ingest    *http.Client // to which people's acts are sent
 	sessions  *sessions
 	everybody *session // of all requests, where no token is needed
 	pages     map[string]*template.Template
@@ -50,6 +52,7 @@ type server struct {
 	took      *prometheus.HistogramVec // seconds, by route and code
 	fleets    kept[fleetFigures]
 	chains    chan struct{} // has an element for each bundle that is being verified
+	tails     chan struct{} // has an element for each browser that watches
 	now       func() time.Time
 }
 
@@ -93,13 +96,23 @@ func ServeOn(ctx context.Context, listener net.Listener, cfg *Config, env *servi
 		ErrorLog:          slog.NewLogLogger(env.Log.Handler(), slog.LevelWarn),
 	}
 	env.Started()
-	return errors.Join(limit.Serve(ctx, work, server, listener), s.rows.Close())
+	return errors.Join(limit.Serve(ctx, work, server, listener), s.close())
+}
+
+// close ends the connections.
+func (s *server) close() error {
+	s.ingest.CloseIdleConnections()
+	err := s.rows.Close()
+	if s.letters != nil {
+		err = errors.Join(err, s.letters.Close())
+	}
+	return err
 }
 
 // newServer returns a console that answers nothing yet.
 func newServer(cfg *Config, env *service.Env, keeper *auth.Keeper) (*server, error) {
 	s := &server{cfg: cfg, env: env, log: env.Log, keeper: keeper, sessions: newSessions(cfg.SessionTime), now: time.Now,
-		everybody: &session{form: rand.Text()}, chains: make(chan struct{}, chainAtOnce),
+		everybody: &session{form: rand.Text()}, chains: make(chan struct{}, chainAtOnce), tails: make(chan struct{}, tailMost),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "plumbline_console_request_seconds", Help: "Duration of the console's requests, by route and status code.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8)}, []string{"route", "code"})}
@@ -111,12 +124,24 @@ func newServer(cfg *Config, env *service.Env, keeper *auth.Keeper) (*server, err
 	if s.pages, err = readTemplates(s.functions()); err != nil {
 		return nil, err
 	}
-	s.rows, err = rows.Open(database.Config{
-		DSN: cfg.ClickHouse.DSN, Cluster: cfg.ClickHouse.Cluster, Tenant: cfg.Tenant, Stage: "console",
-		QueryTimeout: cfg.QueryTime, DialTimeout: 2 * time.Second, Connections: connections,
-		Limits: database.Limits{Rows: cfg.QueryRows, Memory: queryMemory, Threads: queryThreads},
-	})
+	trust, err := transport.Trust(cfg.IngestCAFile)
+	if err != nil {
+		return nil, err
+	}
+	s.ingest = &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: trust, MaxIdleConnsPerHost: connections}, Timeout: actTime}
+	if s.rows, err = s.open(cfg.ClickHouse.DSN); err == nil && cfg.LettersDSN != "" {
+		s.letters, err = s.open(cfg.LettersDSN)
+	}
 	return s, err
+}
+
+// open returns the reader of a database user.
+func (s *server) open(dsn string) (*rows.Reader, error) {
+	return rows.Open(database.Config{
+		DSN: dsn, Cluster: s.cfg.ClickHouse.Cluster, Tenant: s.cfg.Tenant, Stage: "console",
+		QueryTimeout: s.cfg.QueryTime, DialTimeout: 2 * time.Second, Connections: connections,
+		Limits: database.Limits{Rows: s.cfg.QueryRows, Memory: queryMemory, Threads: queryThreads},
+	})
 }
 
 // visit is one request that was admitted, and what its answer needs.
@@ -171,12 +196,18 @@ func (s *server) handler() http.Handler {
 
 // routes adds the pages. Each has its entry in the navigation here, if it has one.
 func (s *server) routes() {
-	s.nav = []place{{"Fleet", "/", "f"}, {"Problems", "/problems", "p"}, {"Search", "/search", "s"}}
+	s.nav = []place{{"Fleet", "/", "f"}, {"Live", "/tail", "l"}, {"Problems", "/problems", "p"}, {"Search", "/search", "s"}, {"Dead letters", "/deadletters", "d"}}
 	s.page("GET /{$}", auth.TracesRead, s.fleet)
 	s.page("GET /agent", auth.TracesRead, s.agent)
+	s.page("GET /tail", auth.TracesRead, s.tail)
+	s.page("GET /tail/events", auth.TracesRead, s.tailEvents)
 	s.page("GET /search", auth.TracesRead, s.search)
 	s.page("GET /problems", auth.TracesRead, s.problems)
 	s.page("GET /session", auth.TracesRead, s.oneSession)
+	s.page("POST /session/end", auth.SessionsWrite, s.endSession)
+	s.page("GET /deadletters", auth.TracesRead, s.deadLetters)
+	s.page("GET /deadletter", auth.TracesRead, s.deadLetter)
+	s.page("POST /deadletters", auth.LettersWrite, s.handleLetters)
 	s.page("GET /chain", auth.BundlesRead, s.chain)
 	s.page("GET /bundle/{sha256}", auth.BundlesRead, s.bundle)
 }

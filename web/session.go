@@ -1,9 +1,13 @@
 package web
 
 import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -17,10 +21,12 @@ const (
 	mostOfAToken = 50
 )
 
-// session is one login. It has the hash of the token and not the token, and every request asks the token
-// file again what the hash permits, so a revoked token ends its sessions.
+// session is one login. It has the hash of the token, and every request asks the token file again what the hash
+// permits, so a revoked token ends its sessions. What the visitor does is sent to ingest with the token itself, which
+// only the cookie's value decrypts.
 type session struct {
 	token   [sha256.Size]byte // SHA-256 of the bearer token
+	sealed  []byte            // the token, encrypted
 	form    string            // every form of the session's pages repeats it
 	expires time.Time
 }
@@ -70,8 +76,35 @@ func (s *sessions) begin(token string) (cookie string) {
 	case len(s.open) >= mostSessions:
 		delete(s.open, oldest)
 	}
-	s.open[sha256.Sum256([]byte(cookie))] = &session{token: hash, form: rand.Text(), expires: now.Add(s.lasts)}
+	s.open[sha256.Sum256([]byte(cookie))] = &session{token: hash, form: rand.Text(), expires: now.Add(s.lasts),
+		sealed: sealerOf(cookie).Seal(nil, make([]byte, nonceBytes), []byte(token), nil)}
 	return cookie
+}
+
+const nonceBytes = 12 // always zero: a key encrypts one token only
+
+// sealerOf returns the cipher of a session by the value of its cookie.
+func sealerOf(cookie string) cipher.AEAD {
+	key, err := hkdf.Key(sha256.New, []byte(cookie), nil, "the token of a login", 32)
+	if err == nil {
+		var block cipher.Block
+		if block, err = aes.NewCipher(key); err == nil {
+			var sealer cipher.AEAD
+			if sealer, err = cipher.NewGCM(block); err == nil {
+				return sealer
+			}
+		}
+	}
+	panic(err) // the sizes are constants
+}
+
+// tokenOf returns the token of a session, by the value of its cookie.
+func (s *session) tokenOf(cookie string) (string, error) {
+	token, err := sealerOf(cookie).Open(nil, make([]byte, nonceBytes), s.sealed, nil)
+	if err != nil {
+		return "", fmt.Errorf("the token of a login: %w", err)
+	}
+	return string(token), nil
 }
 
 // of returns the session of a cookie's value, or nil.

@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
 
-// startConsole serves a console without tokens on an empty database, and returns its address.
-func startConsole(t *testing.T) string {
+// startConsole serves a console without tokens on an empty database, and returns the addresses of both.
+func startConsole(t *testing.T) (at, dsn string) {
 	t.Helper()
 	if os.Getenv("PLUMBLINE_CHROMIUM") == "" {
 		t.Skip("PLUMBLINE_CHROMIUM names no Chromium: run make test-web")
@@ -35,7 +35,7 @@ func startConsole(t *testing.T) string {
 	}
 	env := pipelinetest.Env(t, "console")
 	pipelinetest.Go(t, func(ctx context.Context) error { return console.ServeOn(ctx, listener, &cfg, env) })
-	return "http://" + listener.Addr().String()
+	return "http://" + listener.Addr().String(), cfg.ClickHouse.DSN
 }
 
 // drawn is what drawnPage finds in a page. It is one expression because the fleet's page may load itself again a second later.
@@ -58,7 +58,7 @@ const drawnPage = `(() => {
 // Every page is its own style and script and nothing else, light and under its bound, in both themes; the keys lead from
 // page to page. A violation of the Content-Security-Policy would be an event of the document.
 func TestConsole(t *testing.T) {
-	at := startConsole(t)
+	at, _ := startConsole(t)
 	tab := browser(t)
 	backgrounds := map[string]string{}
 	for _, theme := range []string{"light", "dark"} {
@@ -66,7 +66,7 @@ func TestConsole(t *testing.T) {
 		if _, err := chromedp.Call(tab, emulation.SetEmulatedMedia, media); err != nil {
 			t.Fatal(err)
 		}
-		for _, path := range []string{"/", "/search", "/search?q=" + "%3Cscript%3Edocument.title%3D%27owned%27%3C%2Fscript%3E", "/agent?id=nobody", "/problems"} {
+		for _, path := range []string{"/", "/search", "/search?q=" + "%3Cscript%3Edocument.title%3D%27owned%27%3C%2Fscript%3E", "/agent?id=nobody", "/problems", "/deadletters"} {
 			do(t, tab, chromedp.Navigate(at+path), chromedp.WaitReady("#main h1"))
 			p := evaluate[drawn](t, tab, drawnPage)
 			backgrounds[theme] = p.Background

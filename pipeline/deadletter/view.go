@@ -29,19 +29,19 @@ type View struct {
 func ViewOf(l *store.MarkedLetter) *View {
 	v := &View{
 		Digest: l.Digest, Received: l.Received.UTC(), Stage: l.Stage, Reason: l.Reason, AgentID: l.AgentID,
-		TraceID: hideSecrets(l.TraceID), Subject: l.Subject, Sequence: l.OriginSequence, State: "open", Faults: []schema.Fault{},
+		TraceID: HideSecrets(l.TraceID), Subject: l.Subject, Sequence: l.OriginSequence, State: "open", Faults: []schema.Fault{},
 	}
 	if l.Handled() {
 		v.State, v.MarkedBy, v.Note = l.Mark, l.MarkedBy, l.Note
 	}
 	for i := range l.Pointers {
-		v.Faults = append(v.Faults, schema.Fault{Pointer: hideSecrets(l.Pointers[i]), Message: hideSecrets(l.Messages[i])})
+		v.Faults = append(v.Faults, schema.Fault{Pointer: HideSecrets(l.Pointers[i]), Message: HideSecrets(l.Messages[i])})
 	}
 	return v
 }
 
-// hideSecrets redacts a text that may repeat a part of the letter.
-func hideSecrets(text string) string {
+// HideSecrets redacts a text that may repeat a part of the letter.
+func HideSecrets(text string) string {
 	hidden, _ := redact.AllRules.Text(text)
 	return hidden
 }

@@ -1,4 +1,4 @@
-// Keys, and the theme. Every page works without this script.
+// Keys, the theme, and the live page. Every other page works without this script.
 "use strict";
 (() => {
   const themes = ["", "light", "dark"]; // "" is that of the system
@@ -48,7 +48,69 @@
     if (act) { event.preventDefault(); act(); }
   });
 
+  // The live page. All text is set as text, never as markup.
+  const tailRows = 500;
+  const tail = () => {
+    const state = document.getElementById("tail-state");
+    if (!state) return;
+    const body = document.getElementById("tail"), left = document.getElementById("tail-left"), pause = document.getElementById("pause");
+    const cell = (row, text, href) => {
+      const td = row.insertCell();
+      const inner = document.createElement(href ? "a" : "bdi");
+      inner.textContent = text;
+      if (href) { inner.href = href; inner.className = "id"; }
+      td.append(inner);
+      return td;
+    };
+    let source, missed = 0, late = 0, gone = 0;
+    const tell = () => {
+      const said = [];
+      if (missed) said.push(`${missed} were too many to show`);
+      if (late) said.push(`${late} were stored too late to show`);
+      if (gone) said.push(`${gone} left this page, which keeps ${tailRows}`);
+      left.hidden = !said.length;
+      left.textContent = `Of the verdicts since this page was opened, ${said.join(", ")}.`;
+    };
+    const add = (v) => {
+      const row = document.createElement("tr");
+      const classes = { deny: "critical", review: "medium", proceed: "good" };
+      cell(row, v.at.slice(11, 19)).title = v.at;
+      cell(row, v.said).firstChild.className = "severity " + (classes[v.said] || "medium");
+      cell(row, v.agent, "/agent?id=" + encodeURIComponent(v.agent));
+      cell(row, (v.types || []).join(", ") + (v.all_types > (v.types || []).length ? `, ${v.all_types} in all` : ""));
+      cell(row, v.trace, v.address);
+      body.prepend(row);
+      while (body.rows.length > tailRows) { body.rows[body.rows.length - 1].remove(); gone++; }
+    };
+    const open = () => {
+      source = new EventSource(state.dataset.events);
+      state.textContent = "Connecting…";
+      source.addEventListener("open", () => { state.textContent = "Waiting for verdicts."; });
+      source.addEventListener("quiet", () => { state.textContent = "Up to date."; });
+      source.addEventListener("trouble", (e) => { state.textContent = JSON.parse(e.data); });
+      source.addEventListener("news", (e) => {
+        const news = JSON.parse(e.data);
+        (news.verdicts || []).reverse().forEach(add);
+        missed += news.left_out; late += news.late;
+        state.textContent = "Up to date.";
+        tell();
+      });
+      source.addEventListener("end", (e) => { source.close(); state.textContent = JSON.parse(e.data) + " Load the page again."; });
+      source.addEventListener("error", () => {
+        state.textContent = source.readyState === EventSource.CLOSED ? "This page may not watch now, or too many do. Load it again." : "The connection was interrupted; it continues where it was.";
+      });
+    };
+    pause.hidden = false;
+    pause.addEventListener("click", () => {
+      const paused = source.readyState === EventSource.CLOSED;
+      if (paused) open(); else { source.close(); state.textContent = "Paused. What is judged meanwhile is not shown."; }
+      pause.textContent = paused ? "Pause" : "Continue";
+    });
+    open();
+  };
+
   document.addEventListener("DOMContentLoaded", () => {
+    tail();
     document.getElementById("theme").addEventListener("click", nextTheme);
     document.getElementById("keys").addEventListener("click", keys["?"]);
   });
