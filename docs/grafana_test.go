@@ -30,7 +30,10 @@ type panel struct {
 	Type, Title, Description string
 	GridPos                  struct{ X, Y, W, H int }
 	Datasource               source
-	Targets                  []struct {
+	FieldConfig              struct {
+		Defaults struct{ Unit, NoValue string }
+	}
+	Targets []struct {
 		RefID        string `json:"refId"`
 		Datasource   source
 		RawSQL       string `json:"rawSql"`
@@ -64,8 +67,8 @@ func provisioned(t *testing.T) map[string]string {
 	return types
 }
 
-// The dashboards are whole: their ids differ, no panels overlap, each panel has a title, a description and a source that is
-// provisioned, and a query in the source's language.
+// The dashboards are whole: their ids differ, no panels overlap, each panel has a title, a description, a unit, a text for
+// no data, and a source that is provisioned, and a query in the source's language.
 func TestDashboardsAreWhole(t *testing.T) {
 	types, uids := provisioned(t), map[string]bool{}
 	paths, err := filepath.Glob("../deploy/grafana/dashboards/*.json")
@@ -92,6 +95,10 @@ func TestDashboardsAreWhole(t *testing.T) {
 				t.Errorf("%s: panel %d (%s, %s, %q): id taken by %q", name, p.ID, p.Title, p.Type, p.Description, ids[p.ID])
 			}
 			ids[p.ID] = p.Title
+			// A number from ClickHouse is always there.
+			if always := p.Type == "stat" && p.Datasource.UID == "plumbline-clickhouse"; p.FieldConfig.Defaults.Unit == "" || (p.FieldConfig.Defaults.NoValue == "") != always {
+				t.Errorf("%s: %s has the unit %q, and without data %q", name, p.Title, p.FieldConfig.Defaults.Unit, p.FieldConfig.Defaults.NoValue)
+			}
 			checkPlace(t, name, p, taken)
 			checkSource(t, name, p, types)
 		}
@@ -132,6 +139,9 @@ func checkPlace(t *testing.T, name string, p panel, taken map[[2]int]string) {
 	}
 }
 
+// quotedVariable matches a variable where nobody's text can end the string in which it stands, and what Grafana itself fills in.
+var quotedVariable = regexp.MustCompile(`decodeURLComponent\('\$\{agent:percentencode\}'\)|=~"\$instance"|\[\$__(rate_interval|range)\]|\$__(timeFilter|dateFilter|timeInterval)\(\w+\)`)
+
 func checkSource(t *testing.T, name string, p panel, types map[string]string) {
 	t.Helper()
 	if types[p.Datasource.UID] != p.Datasource.Type || p.Datasource.Type == "" || len(p.Targets) == 0 {
@@ -140,6 +150,9 @@ func checkSource(t *testing.T, name string, p panel, types map[string]string) {
 	refs := map[string]bool{}
 	for _, q := range p.Targets {
 		sql := p.Datasource.Type == "grafana-clickhouse-datasource"
+		if rest := quotedVariable.ReplaceAllString(q.RawSQL+q.Expr, ""); strings.Contains(rest, "$") {
+			t.Errorf("%s: %s: a variable stands without quotes in %s", name, p.Title, rest)
+		}
 		if q.Datasource != p.Datasource || refs[q.RefID] || (q.RawSQL != "") != sql || (q.Expr != "") == sql {
 			t.Errorf("%s: %s: query %s has the source %v", name, p.Title, q.RefID, q.Datasource)
 		}
