@@ -135,7 +135,7 @@ func TestChartSettingsAreAccepted(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), program(t, name), "--config", file, "--print-config")
 			cmd.Env = environment()
 			for _, e := range c.Env {
-				cmd.Env = append(cmd.Env, e.Name+"="+map[bool]string{true: "clickhouse://user@db.example:9000/plumbline"}[e.Name == "PLUMBLINE_CLICKHOUSE_DSN"])
+				cmd.Env = append(cmd.Env, e.Name+"="+map[bool]string{true: "clickhouse://user@db.example:9000/plumbline"}[strings.HasSuffix(e.Name, "_DSN")])
 			}
 			output, err := cmd.CombinedOutput()
 			if err != nil {
@@ -195,7 +195,7 @@ func TestChartSchemaHasTheSettings(t *testing.T) {
 			_, listed := service.Properties.Settings.Properties[m[1]]
 			delete(service.Properties.Settings.Properties, m[1])
 			// What is secret comes from the environment; key_file would part the key from its list.
-			own := strings.Contains(string(template), `"`+m[1]+`"`) || slices.Contains([]string{"nats_user", "nats_password", "nats_token", "clickhouse_dsn", "key_file", "log_level", "log_format"}, m[1])
+			own := strings.Contains(string(template), `"`+m[1]+`"`) || slices.Contains([]string{"nats_user", "nats_password", "nats_token", "clickhouse_dsn", "letters_dsn", "key_file", "log_level", "log_format"}, m[1])
 			if listed == own {
 				t.Errorf("%s.settings.%s: is set by the chart: %v; is in values.schema.json: %v", name, m[1], own, listed)
 			}
@@ -234,6 +234,7 @@ func TestChartRefusesWrongValues(t *testing.T) {
 		"drift.files.secret=a,drift.files.configMap=b": "not both",
 		"exporter.data.accessModes={ReadOnlyMany}":     "accessModes",
 		"settings.log_level=loud":                      "log_level",
+		"console.replicas=2":                           "/console/replicas",
 		"tenant=a b":                                   "/tenant",
 		"drainSeconds=0":                               "/drainSeconds",
 	} {

@@ -43,6 +43,10 @@ securityContext:
 {{- end }}
 {{- end }}
 {{- end }}
+{{- if and (eq .name "console") $v.database.letters.existingSecret }}
+- name: PLUMBLINE_LETTERS_DSN
+  valueFrom: {secretKeyRef: {name: {{ $v.database.letters.existingSecret }}, key: {{ $v.database.letters.key }}}}
+{{- end }}
 {{- if and (eq $v.broker.login "password") (ne .name "console") }}
 - name: PLUMBLINE_NATS_USER
   valueFrom: {secretKeyRef: {name: {{ $v.broker.existingSecret }}, key: user}}
