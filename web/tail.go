@@ -46,7 +46,7 @@ type tailPage struct {
 // tailOf returns the selection of an address.
 func (s *server) tailOf(v *visit) (t rows.Tail, p *tailPage, err error) {
 	q := v.URL.Query()
-	p = &tailPage{AgentID: q.Get("agent"), Verdict: q.Get("verdict"), Verdicts: tailActions[1:], Delay: seconds(tailDelay.Seconds())}
+	p = &tailPage{AgentID: q.Get("agent"), Verdict: q.Get("verdict"), Verdicts: tailActions[1:], Delay: fmt.Sprintf("%.0f seconds", tailDelay.Seconds())}
 	if !slices.Contains(tailActions, p.Verdict) || len(p.AgentID) > schema.MaxIDBytes {
 		return t, p, missing{"tail for these filters"}
 	}
