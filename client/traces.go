@@ -145,6 +145,42 @@ func (p *Publisher) PublishDocument(ctx context.Context, raw []byte) (outcome Ou
 	return outcome, nil
 }
 
+// PublishSpan publishes one span of OpenTelemetry, as an OTLP request in JSON. The outcome names no trace,
+// and does not distinguish a duplicate. The error is a *Problem if ingest refused the request itself.
+func (p *Publisher) PublishSpan(ctx context.Context, raw []byte) (outcome Outcome, err error) {
+	err = p.persist(ctx, func(func()) error {
+		got, err := p.send(ctx, http.MethodPost, "/otlp/v1/traces", "application/json", raw)
+		if err != nil {
+			return err
+		}
+		switch {
+		case got.code == http.StatusOK:
+		case got.temporary():
+			return got.problem()
+		default:
+			return backoff.Permanent(got.problem())
+		}
+		var answered struct {
+			PartialSuccess struct {
+				RejectedSpans int64  `json:"rejectedSpans,string"`
+				ErrorMessage  string `json:"errorMessage"`
+			} `json:"partialSuccess"`
+		}
+		if err := json.Unmarshal(got.body, &answered); err != nil {
+			return backoff.Permanent(fmt.Errorf("what answers there is no ingest of Plumbline: %w", err))
+		}
+		outcome = Outcome{Status: Accepted}
+		if said := answered.PartialSuccess; said.RejectedSpans > 0 {
+			outcome = Outcome{Status: Refused, Faults: []schema.Fault{{Message: said.ErrorMessage}}}
+		}
+		return nil
+	})
+	if err != nil {
+		return outcome, fmt.Errorf("publish a span: %w", err)
+	}
+	return outcome, nil
+}
+
 // outcomes decodes the answer to n lines, one outcome each; empty after the point where the
 // answer breaks off. The error is permanent unless the request may be repeated.
 func (a *answer) outcomes(n int) ([]Outcome, error) {

@@ -221,6 +221,29 @@ func TestWarningsAndRefusalsOfSeveralLines(t *testing.T) {
 	}
 }
 
+// A span is sent to its own address, again while ingest asks for that, and a rejected one says why.
+func TestSpansArePublished(t *testing.T) {
+	s, publisher := start(t,
+		reply(503, `{"code":14,"message":"later"}`),
+		reply(200, `{"partialSuccess":{"errorMessage":"warning unknown_card"}}`),
+		reply(200, `{"partialSuccess":{"rejectedSpans":"1","errorMessage":"no_action"}}`),
+		reply(403, `{"code":7,"message":"scope"}`),
+		reply(200, `hello`))
+	if outcome, err := publisher.PublishSpan(t.Context(), []byte(`{"resourceSpans":[]}`)); err != nil || outcome.Status != Accepted || s.bodies[1] != `{"resourceSpans":[]}` {
+		t.Errorf("the outcome is %+v, error %v", outcome, err)
+	}
+	if outcome, err := publisher.PublishSpan(t.Context(), nil); err != nil || outcome.Status != Refused || outcome.Faults[0].Message != "no_action" {
+		t.Errorf("rejected: the outcome is %+v, error %v", outcome, err)
+	}
+	var problem *Problem
+	if _, err := publisher.PublishSpan(t.Context(), nil); !errors.As(err, &problem) || problem.Code != 403 || problem.Message != "scope" {
+		t.Errorf("refused: error %v", err)
+	}
+	if _, err := publisher.PublishSpan(t.Context(), nil); err == nil {
+		t.Error("an answer of another program is taken")
+	}
+}
+
 func TestDocumentsAreSentUnchangedAndLettersMarked(t *testing.T) {
 	s, publisher := start(t,
 		reply(503, `{"line":1,"trace_id":"","status":"retry","faults":[]}`),

@@ -51,6 +51,7 @@ func Stages() []string { return []string{Ingest, Verifier, Drift, Exporter} }
 type Config struct {
 	DataDir   string // used by this machine alone, created when missing; "./plumbline-data"
 	Listen    string // address of ingest, port 0 for a free one; "127.0.0.1:8080"
+	OTLPGRPC  string // address of ingest for spans over OTLP/gRPC, port 0 for a free one; none where empty
 	Console   string // address of the console, port 0 for a free one, or ConsoleAnywhere; none where empty
 	TokenFile string // lists who may publish (package auth); tokens.jsonl of DataDir where that exists, otherwise needed only beyond loopback
 
@@ -186,6 +187,7 @@ func (c *Config) validate() config.Faults {
 	}
 	faults := config.Faults(common.Validate())
 	faults.CheckAddress("listen", c.Listen)
+	faults = append(faults, ingest.OTLPGRPCFaults(c.OTLPGRPC, c.TokenFile)...)
 	if c.Console != "" && c.Console != ConsoleAnywhere {
 		faults.CheckAddress("console_listen", c.Console)
 	}
@@ -256,7 +258,7 @@ func mayHold(path string) bool {
 // ingest returns the stage's configuration, as far as the user sets it.
 func (c *Config) ingest() ingest.Config {
 	stage := ingest.Default()
-	stage.Listen, stage.TokenFile = c.Listen, c.TokenFile
+	stage.Listen, stage.OTLPGRPCListen, stage.TokenFile = c.Listen, c.OTLPGRPC, c.TokenFile
 	stage.CardSignatures = cmp.Or(c.CardSignatures, stage.CardSignatures)
 	stage.CardIssuerKeysFile, stage.A2AAgentCards = c.CardIssuerKeysFile, c.A2AAgentCards
 	stage.TLSCertFile, stage.TLSKeyFile = c.TLSCertFile, c.TLSKeyFile

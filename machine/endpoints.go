@@ -28,6 +28,7 @@ type Endpoints struct {
 	DataDir        string `json:"data_dir"`
 	IngestURL      string `json:"ingest_url"`            // http://host:port, https:// with a certificate; also /readyz and /metrics of all stages
 	ConsoleURL     string `json:"console_url,omitempty"` // of the pages for people
+	OTLPGRPC       string `json:"otlp_grpc,omitempty"`   // http://host:port for spans over OTLP/gRPC, https:// with a certificate
 	NATSURL        string `json:"nats_url"`
 	NATSMonitorURL string `json:"nats_monitor_url,omitempty"`
 	ClickHouseDSN  string `json:"clickhouse_dsn"`            // read-only on the embedded engine

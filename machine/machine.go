@@ -18,6 +18,7 @@ import (
 	"github.com/plumbline/plumbline/broker"
 	"github.com/plumbline/plumbline/engine"
 	"github.com/plumbline/plumbline/pipeline/durable"
+	"github.com/plumbline/plumbline/pipeline/ingest"
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/service"
@@ -29,6 +30,7 @@ type Machine struct {
 	lock     *durable.Lock
 	servers  servers
 	listener net.Listener // of ingest, which takes ownership of it
+	grpc     net.Listener // of ingest for OTLP/gRPC, which takes ownership of it; nil: there is none
 	console  net.Listener // of the console, which takes ownership of it; nil: there is none
 	where    Endpoints
 
@@ -163,6 +165,10 @@ func (m *Machine) claim(ctx context.Context) (err error) {
 	if m.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", m.cfg.Listen); err != nil {
 		return fmt.Errorf("listen for publishers: %w: choose another address with --listen", err)
 	}
+	stage := m.cfg.ingest()
+	if m.grpc, err = ingest.ListenGRPC(ctx, &stage); err != nil {
+		return fmt.Errorf("%w: choose another address with --otlp-grpc-listen", err)
+	}
 	if m.cfg.Console == "" {
 		return nil
 	}
@@ -252,7 +258,7 @@ func (m *Machine) Stop(ctx context.Context) error {
 	if m.servers.broker != nil {
 		faults = append(faults, m.servers.broker.Stop(ctx))
 	}
-	for _, listener := range []net.Listener{m.listener, m.console} {
+	for _, listener := range []net.Listener{m.listener, m.grpc, m.console} {
 		if listener == nil {
 			continue
 		}

@@ -12,6 +12,9 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/nats-io/nats.go"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
@@ -23,7 +26,7 @@ import (
 // traceparent: each row has the ids of its span, and the verdict of its card.
 func TestSpansBecomeRows(t *testing.T) {
 	defer http.DefaultClient.CloseIdleConnections()
-	m := start(t, machine.Config{DataDir: t.TempDir()})
+	m := start(t, machine.Config{DataDir: t.TempDir(), OTLPGRPC: "127.0.0.1:0"})
 	defer stop(t, m)
 	at := m.Endpoints()
 	card := `{"aap_version":"0.1.0","card_id":"ac-kettles","agent_id":"did:web:kettles.example","issued_at":"2026-01-01T00:00:00Z",
@@ -42,6 +45,7 @@ func TestSpansBecomeRows(t *testing.T) {
 			}
 		}
 	}
+	exportOverGRPC(t, at.OTLPGRPC, "vercel")
 	const parent = "4bf92f3577b34da6a3ce929d0e0e4736"
 	line := func(id string) []byte {
 		return pipelinetest.Trace(id, "a", "ac", "s", "2026-02-01T00:00:00Z", "search").Data
@@ -81,6 +85,28 @@ func TestSpansBecomeRows(t *testing.T) {
 		"over-nats-canonical " + parent + " 00f067aa0ba902b8",
 	}; !slices.Equal(rows, want) {
 		t.Errorf("rows\n%s\nwant\n%s", strings.Join(rows, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// exportOverGRPC sends the spans of a framework, which were sent before, over OTLP/gRPC.
+func exportOverGRPC(t *testing.T, address, framework string) {
+	t.Helper()
+	raw, err := os.ReadFile("../pipeline/otel/testdata/frameworks/" + framework + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := ptraceotlp.NewExportRequest()
+	if err := request.UnmarshalJSON(raw); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := grpc.NewClient(strings.TrimPrefix(address, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	answer, err := ptraceotlp.NewGRPCClient(conn).Export(t.Context(), request)
+	if err != nil || answer.PartialSuccess().RejectedSpans() > 0 {
+		t.Errorf("%v, %s", err, answer.PartialSuccess().ErrorMessage())
 	}
 }
 

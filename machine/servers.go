@@ -73,8 +73,13 @@ func (m *Machine) endpoints(listener net.Addr, sessionKey, handshakeKey string) 
 	if m.console != nil {
 		console = m.url(m.console.Addr())
 	}
+	grpc := ""
+	if m.grpc != nil {
+		grpc = m.url(m.grpc.Addr())
+	}
 	return Endpoints{
 		ConsoleURL:     console,
+		OTLPGRPC:       grpc,
 		PID:            os.Getpid(),
 		DataDir:        m.cfg.DataDir,
 		IngestURL:      m.url(listener),

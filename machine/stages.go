@@ -76,10 +76,10 @@ func (m *Machine) stageOf(name string, env *service.Env) (serve func(context.Con
 		serve = func(ctx context.Context) (err error) {
 			reader, err := reading.Open(ctx, reads, m.cfg.Tenant, env.Log)
 			if err != nil {
-				return errors.Join(err, m.listener.Close())
+				return err // Stop closes the listeners
 			}
 			defer func() { err = errors.Join(err, reader.Close()) }()
-			return ingest.ServeOn(ctx, m.listener, &cfg, env, reader)
+			return ingest.ServeBoth(ctx, m.listener, m.grpc, &cfg, env, reader)
 		}
 		return serve, append(cfg.Validate(), reads.Validate()...)
 	case Verifier:

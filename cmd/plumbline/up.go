@@ -27,6 +27,7 @@ type upCommand struct {
 
 	Data                string        `aliases:"data-dir" default:"./plumbline-data" placeholder:"DIR" help:"Directory for all data (${default})."`
 	Listen              string        `default:"127.0.0.1:8080" help:"Address for publishers; port 0: any free port."`
+	OTLPGRPCListen      string        `name:"otlp-grpc-listen" placeholder:"ADDRESS" help:"Address for spans of OpenTelemetry over OTLP/gRPC, such as 127.0.0.1:4317, with the same tokens and certificate (docs/OTEL.md). Default: none. OTLP/HTTP is served at the address for publishers in any case."`
 	ConsoleListen       string        `default:"auto" placeholder:"ADDRESS" help:"Address of the console, the pages for people (docs/CONSOLE.md). auto: on 127.0.0.1, the port after that of --listen, or any free one if it is taken. none: no console."`
 	TokenFile           string        `type:"path" help:"File of hashed tokens (plumbline token new). Default: tokens.jsonl in the data directory, if it exists; required unless the address is loopback."`
 	TLSCertFile         string        `name:"tls-cert-file" type:"path" help:"Certificate (PEM), to serve publishers over HTTPS with TLS 1.3. The handshake requires it unless the address is loopback."`
@@ -139,7 +140,7 @@ func (c *upCommand) config(con *console) machine.Config {
 	}
 	return machine.Config{
 		Faults:  faults,
-		DataDir: c.Data, Listen: c.Listen, Console: c.console(), TokenFile: c.TokenFile, TLSCertFile: c.TLSCertFile, TLSKeyFile: c.TLSKeyFile,
+		DataDir: c.Data, Listen: c.Listen, OTLPGRPC: c.OTLPGRPCListen, Console: c.console(), TokenFile: c.TokenFile, TLSCertFile: c.TLSCertFile, TLSKeyFile: c.TLSKeyFile,
 		CardSignatures: c.CardSignatures, CardIssuerKeysFile: c.CardIssuerKeysFile, A2AAgentCards: c.A2AAgentCards, MessagePoliciesFile: c.MessagePoliciesFile, WebhooksFile: c.WebhooksFile,
 		Ports: c.Ports, NATS: c.NATS, ClickHouse: c.ClickHouse, Copies: c.Copies, Anchors: c.Anchors,
 		DriftMode: c.DriftMode, DriftResidentBytes: c.DriftResidentBytes, DriftComparison: &c.DriftComparison, Thresholds: &c.Thresholds, Connections: &c.Connections,
@@ -174,6 +175,7 @@ func (c *upCommand) announce(con *console, at machine.Endpoints) error {
 	err := writeRows(con.out, [][]any{ // without the rows of external servers, which are empty
 		{"console", at.ConsoleURL},
 		{"publish to", at.IngestURL},
+		{"OTLP/gRPC", at.OTLPGRPC},
 		{"tokens", tokens},
 		{"health, metrics", at.IngestURL + "/readyz, /metrics"},
 		{query, dsn},

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/plumbline/plumbline/client"
+	"github.com/plumbline/plumbline/pipeline/otel"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/wire"
@@ -13,6 +14,7 @@ import (
 // Ingest is what takes the bytes and the marks (client.Publisher).
 type Ingest interface {
 	PublishDocument(ctx context.Context, raw []byte) (client.Outcome, error)
+	PublishSpan(ctx context.Context, raw []byte) (client.Outcome, error)
 	MarkDeadLetters(ctx context.Context, mark, note string, digests []string) error
 }
 
@@ -25,7 +27,7 @@ type Handled struct {
 	Message string          `json:"message,omitempty"` // why it was not replayed
 }
 
-// Replay publishes the original bytes of a letter again, and marks it as replayed if they are accepted. Otherwise the
+// Replay publishes the original bytes of a letter again, a span of OpenTelemetry as a span, and marks it as replayed if they are accepted. Otherwise the
 // letter stays open. The error is a *client.Problem if ingest does not permit the marks.
 func Replay(ctx context.Context, ingest Ingest, l *store.MarkedLetter, note string) (*Handled, error) {
 	done := &Handled{Digest: l.Digest.String()}
@@ -37,7 +39,11 @@ func Replay(ctx context.Context, ingest Ingest, l *store.MarkedLetter, note stri
 	if err := ingest.MarkDeadLetters(ctx, wire.MarkReplaying, note, []string{done.Digest}); err != nil {
 		return nil, err
 	}
-	outcome, err := ingest.PublishDocument(ctx, l.Raw)
+	publish := ingest.PublishDocument
+	if l.Reason == otel.ReasonUnmapped {
+		publish = ingest.PublishSpan
+	}
+	outcome, err := publish(ctx, l.Raw)
 	if refused, ok := errors.AsType[*client.Problem](err); ok {
 		done.Message = refused.Error()
 		return done, nil

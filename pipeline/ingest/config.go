@@ -54,10 +54,7 @@ func (c *Config) Validate() []config.Fault {
 	faults := config.Faults(c.Common.Validate())
 	faults.Check(c.Listen != "", "listen", "is empty: want host:port")
 	faults.CheckAddress("listen", c.Listen)
-	if c.OTLPGRPCListen != "" {
-		faults.CheckAddress("otlp_grpc_listen", c.OTLPGRPCListen)
-		faults.Check(c.TokenFile != "" || transport.Loopback(c.OTLPGRPCListen), "otlp_grpc_listen", "%s: without a token file anyone could publish there: name one with token_file, or listen on 127.0.0.1", c.OTLPGRPCListen)
-	}
+	faults = append(faults, OTLPGRPCFaults(c.OTLPGRPCListen, c.TokenFile)...)
 	paired := (c.TLSCertFile == "") == (c.TLSKeyFile == "")
 	faults.Check(paired, "tls_cert_file", "set both tls_cert_file and tls_key_file, or neither")
 	faults.Check(c.TLSClientCAFile == "" || c.TLSCertFile != "", "tls_client_ca_file", "needs tls_cert_file and tls_key_file")
@@ -75,6 +72,15 @@ type files struct {
 	keeper *auth.Keeper
 	tls    *tls.Config // nil: plain HTTP
 	api    api.Files
+}
+
+// OTLPGRPCFaults returns the faults of the address for spans over OTLP/gRPC. An empty one has none.
+func OTLPGRPCFaults(address, tokenFile string) (faults config.Faults) {
+	if address != "" {
+		faults.CheckAddress("otlp_grpc_listen", address)
+		faults.Check(tokenFile != "" || transport.Loopback(address), "otlp_grpc_listen", "%s: without a token file anyone could publish there: name one with token_file, or listen on 127.0.0.1", address)
+	}
+	return faults
 }
 
 // readFiles reads all files and returns every fault. address is the listener's address.

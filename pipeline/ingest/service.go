@@ -64,18 +64,38 @@ func Serve(ctx context.Context, cfg *Config, env *service.Env, reader Reader) er
 
 // ServeOn does the same on a listener, which it closes.
 func ServeOn(ctx context.Context, listener net.Listener, cfg *Config, env *service.Env, reader Reader) error {
+	grpc, err := ListenGRPC(ctx, cfg)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	return ServeBoth(ctx, listener, grpc, cfg, env, reader)
+}
+
+// ListenGRPC listens for OTLP/gRPC. It returns nil if no address is configured.
+func ListenGRPC(ctx context.Context, cfg *Config) (net.Listener, error) {
+	if cfg.OTLPGRPCListen == "" {
+		return nil, nil
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.OTLPGRPCListen)
+	if err != nil {
+		return nil, fmt.Errorf("listen for OTLP/gRPC: %w", err)
+	}
+	return listener, nil
+}
+
+// ServeBoth is ServeOn with the listener for OTLP/gRPC, which it closes, too. grpc may be nil.
+func ServeBoth(ctx context.Context, listener, grpc net.Listener, cfg *Config, env *service.Env, reader Reader) error {
 	s, err := newServer(listener.Addr(), cfg, env)
 	if err != nil {
+		if grpc != nil {
+			err = errors.Join(err, grpc.Close())
+		}
 		return errors.Join(err, listener.Close())
 	}
 	if reader != nil {
 		s.read(reader)
 	}
-	if cfg.OTLPGRPCListen != "" {
-		if s.grpc, err = new(net.ListenConfig).Listen(ctx, "tcp", cfg.OTLPGRPCListen); err != nil {
-			return errors.Join(fmt.Errorf("listen for OTLP/gRPC: %w", err), listener.Close())
-		}
-	}
+	s.grpc = grpc
 	return s.serve(ctx, listener)
 }
 
