@@ -34,7 +34,7 @@ func TestExamplesOfServices(t *testing.T) {
 		}
 		return string(output)
 	}
-	for _, name := range []string{"ingest", "verifier", "drift", "exporter"} {
+	for _, name := range []string{"ingest", "verifier", "drift", "exporter", "webhooks", "console"} {
 		_, below, _ := strings.Cut(shell(name+" --help"), "Examples:\n\n")
 		examples, _, _ := strings.Cut(below, "\n\n")
 		lines := strings.Split(strings.TrimSpace(examples), "\n")

@@ -28,7 +28,7 @@ func unitSettings(t *testing.T, path string) map[string]string {
 // and gives it the file as a credential. make systemd has systemd's own tool check the units;
 // cmd/plumbline.TestUnitOfUp parses the command line of up.
 func TestUnitsOfServices(t *testing.T) {
-	for _, name := range []string{"ingest", "verifier", "drift", "exporter"} {
+	for _, name := range []string{"ingest", "verifier", "drift", "exporter", "webhooks", "console"} {
 		unit := unitSettings(t, "../deploy/systemd/plumbline-"+name+".service")
 		if want := name + ".yaml:/etc/plumbline/" + name + ".yaml"; unit["LoadCredential"] != want {
 			t.Errorf("%s: LoadCredential is %q, want %q", name, unit["LoadCredential"], want)
@@ -42,7 +42,11 @@ func TestUnitsOfServices(t *testing.T) {
 			continue
 		}
 		output, err := exec.CommandContext(t.Context(), program(t, name), append(words[1:], "--print-config")...).CombinedOutput()
-		if err != nil || !strings.Contains(string(output), "/etc/plumbline/"+name+".creds") {
+		login := "/etc/plumbline/" + name + ".creds"
+		if name == "console" { // it needs no broker
+			login = "clickhouse://reader"
+		}
+		if err != nil || !strings.Contains(string(output), login) {
 			t.Errorf("%s: %s: %v\n%s", name, unit["ExecStart"], err, output)
 		}
 	}

@@ -18,7 +18,7 @@ func main() {
 		Version: service.BuildVersion(),
 		Examples: []string{
 			"webhooks --webhooks-file /etc/plumbline/webhooks.yaml --nats-url nats://nats.example:4222",
-			"webhooks --config plumbline.yaml --print-config",
+			"webhooks --config plumbline.yaml --webhooks-file /etc/plumbline/webhooks.yaml --print-config",
 		},
 	}
 	os.Exit(service.Main(cmd, &cfg, func(ctx context.Context, env *service.Env) error { return webhook.Serve(ctx, &cfg, env) }))
