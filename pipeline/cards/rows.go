@@ -41,13 +41,18 @@ func (r *Registry) Rely(ctx context.Context, rows Rows, bucket stream.State) err
 // Instead, OfAgent and Keys answer only about agents that are known; without it they answer about
 // all. The error is that of the rows or the bucket, after which it is safe to try again.
 func (r *Registry) Know(ctx context.Context, agentID string) error {
-	r.mu.RLock()
-	known := r.knows(agentID)
-	r.mu.RUnlock()
-	if known {
+	if r.Knows(agentID) {
 		return nil
 	}
 	return r.KnowAll(ctx, slices.Values([]string{agentID}))
+}
+
+// Knows reports whether RetainUntil answers about an agent. The registry forgets agents without cards, some time
+// after they became known.
+func (r *Registry) Knows(agentID string) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.knows(agentID)
 }
 
 func (r *Registry) knows(agentID string) bool {
@@ -82,7 +87,8 @@ func (r *Registry) Relies() bool { return r.rows != nil }
 
 // KnowRetention is KnowAll for a caller that has read the rows of some agents and needs no card: it passes the
 // longest retention of each agent's rows, in days, 0 for one without rows. Of these agents only RetainUntil
-// answers. It has no effect without Rely.
+// answers. A longer retention that an agent had before stays: its rows may have been lost since. It has no effect
+// without Rely.
 func (r *Registry) KnowRetention(days map[string]uint32) {
 	if !r.Relies() {
 		return
@@ -108,7 +114,7 @@ func (r *Registry) remember(days map[string]int32) {
 		if newest := r.agents[agent]; newest != nil {
 			agent = newest.AgentID // one copy of the name
 		}
-		r.known[agent] = longest
+		r.known[agent] = max(longest, r.known[agent])
 	}
 }
 

@@ -125,6 +125,10 @@ func TestRetentionOfRows(t *testing.T) {
 	for i := range 3 * 10_000 { // agents without cards do not stay for ever
 		registry.KnowRetention(map[string]uint32{agentNo(i): 0})
 	}
+	if registry.Knows("b") || !registry.Knows("a") || !whole.Knows("b") {
+		t.Errorf("knows b, which has no card: %v; a: %v; without Rely b: %v", registry.Knows("b"), registry.Knows("a"), whole.Knows("b"))
+	}
+	registry.KnowRetention(map[string]uint32{"a": 30}) // the row with 400 days was lost
 	until := func(agent string, days int) {
 		t.Helper()
 		want := time.Time{}

@@ -133,6 +133,7 @@ func (h *byOrder) Pop() any {
 type Registry interface {
 	Lookup(ctx context.Context, cardID string) (*cards.Card, error)
 	Relies() bool
+	Knows(agentID string) bool
 	KnowRetention(days map[string]uint32)
 	RetainUntil(agentID string, received time.Time) time.Time
 }
@@ -145,7 +146,7 @@ type reducer struct {
 	acts     session.Acts
 	facts    map[string]aapdrift.CardFacts        // facts of registered cards by id, which never change; at most maxFacts
 	policies map[schema.Digest]aapdrift.CardFacts // facts that the cards of a policy share; at most maxPolicies
-	read     map[string]struct{}                  // agents whose rows of cards are among facts
+	read     map[string]struct{}                  // agents whose rows of cards are among facts; about maxFacts at most
 }
 
 func newReducer(registry Registry) *reducer {

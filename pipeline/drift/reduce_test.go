@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/plumbline/plumbline/fleet"
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -73,6 +75,99 @@ type onlyRows struct {
 
 func (onlyRows) Relies() bool                            { return true }
 func (r *onlyRows) KnowRetention(days map[string]uint32) { maps.Copy(r.days, days) }
+
+func (r *onlyRows) Knows(agentID string) bool {
+	_, known := r.days[agentID]
+	return known
+}
+
+// rowsOf reads and returns agents as a slice of their traces does.
+func rowsOf(r *reducer, rows []store.CardFacts, agents ...string) (read []string) {
+	read = r.unread(slices.Values(agents))
+	r.learn(read, rows)
+	return read
+}
+
+// An agent that the registry has forgotten, because it had no card, is read again: it may have a card now.
+func TestForgottenAgentsAreReadAgain(t *testing.T) {
+	registry := &onlyRows{days: map[string]uint32{}}
+	r := newReducer(registry)
+	rowsOf(r, nil, "a", "b")
+	delete(registry.days, "a")
+	if read := rowsOf(r, nil, "a", "b", "a"); !slices.Equal(read, []string{"a"}) {
+		t.Errorf("agents %q are read again", read)
+	}
+}
+
+// The names of agents without cards do not grow without end, and what a slice needs is not forgotten while the slice
+// is reduced.
+func TestReadAgentsAreBounded(t *testing.T) {
+	r := newReducer(&onlyRows{days: map[string]uint32{}})
+	for n := range 2 * maxFacts {
+		agent := fmt.Sprint("agent-", n)
+		rowsOf(r, nil, agent)
+		if _, read := r.read[agent]; !read || len(r.read) > maxFacts {
+			t.Fatalf("%d agents are remembered, the last one: %v", len(r.read), read)
+		}
+	}
+	r = newReducer(&onlyRows{days: map[string]uint32{}})
+	for slice := range maxPolicies / 100 {
+		var agents []string
+		var rows []store.CardFacts
+		for n := range sliceMessages / 2 {
+			agent := fmt.Sprint("agent-", slice*100+n) // all but 100 were at work before
+			agents = append(agents, agent)
+			rows = append(rows, store.CardFacts{AgentID: agent, CardID: agent, DeclaredValues: []string{agent}})
+		}
+		read := r.unread(slices.Values(agents))
+		r.learn(read, slices.DeleteFunc(rows, func(row store.CardFacts) bool { return !slices.Contains(read, row.AgentID) }))
+		for _, agent := range agents {
+			if _, known := r.facts[agent]; !known {
+				t.Fatalf("slice %d: the card of %s was forgotten while the slice is reduced", slice, agent)
+			}
+		}
+	}
+}
+
+// After the bucket was replaced, a card may have been registered with other content under the same id. The bucket says
+// what it is now, and both rows count for the retention.
+func TestRowsThatDifferAreNotUsed(t *testing.T) {
+	rig := pipelinetest.New(t)
+	was, err := schema.DecodeCard(pipelinetest.Card("ac", "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	is := *was
+	is.Values.Declared, is.Audit.RetentionDays, is.Digest = []string{"now"}, 2*was.Audit.RetentionDays, schema.DigestOf([]byte("now"))
+	registry := &replacedCard{onlyRows: onlyRows{days: map[string]uint32{}}, now: &is}
+	for range 2 {
+		for _, card := range []*schema.Card{&is, was} {
+			if err := rig.Store.InsertCards(t.Context(), time.Now(), []*schema.Card{card}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rows, err := rig.Store.CardFacts(t.Context(), []string{"a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newReducer(registry)
+		r.learn([]string{"a"}, rows)
+		facts, err := r.factsOf(t.Context(), "ac")
+		if err != nil || !reflect.DeepEqual(facts, aapdrift.FactsOf(&is)) || registry.days["a"] != uint32(is.Audit.RetentionDays) {
+			t.Errorf("facts %+v, error %v, kept for %d days; want %+v", facts, err, registry.days["a"], aapdrift.FactsOf(&is))
+		}
+	}
+}
+
+// replacedCard is a registry that relies on rows. Each card is what it is now.
+type replacedCard struct {
+	onlyRows
+	now *schema.Card
+}
+
+func (r *replacedCard) Lookup(ctx context.Context, cardID string) (*cards.Card, error) {
+	return (&anyCard{card: r.now}).Lookup(ctx, cardID)
+}
 
 // The facts of the rows of cards are those of the cards. Rows are asked for once, and again after they were forgotten.
 func TestFactsOfRowsAreThoseOfTheCards(t *testing.T) {
