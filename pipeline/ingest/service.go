@@ -233,7 +233,7 @@ func newGate(work context.Context, s *server) *gate {
 	mux.HandleFunc("/", g.publishers)
 	g.server = http.Server{
 		Handler:           s.router.Pace.Begin(s.env.Routes.Before(mux)),
-		TLSConfig:         s.tls,
+		TLSConfig:         s.tls.Clone(), // net/http changes what it serves with
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       s.cfg.RequestTimeout,
 		WriteTimeout:      s.cfg.RequestTimeout + 30*time.Second, // time to answer after the last read
