@@ -45,8 +45,8 @@ func FactsOf(c *schema.Card) CardFacts {
 	return NewFacts(c.CardID, c.Values.Declared, c.Autonomy.BoundedActions, c.Autonomy.ForbiddenActions, conditions)
 }
 
-// NewFacts is FactsOf for the members of a card that count, the last of which are the conditions of its
-// escalation triggers.
+// NewFacts is FactsOf for a card of which only these members are at hand. conditions are those of its escalation
+// triggers.
 func NewFacts(cardID string, values, bounded, forbidden, conditions []string) CardFacts {
 	f := CardFacts{
 		CardID: strings.Clone(cardID), declared: make(map[string]bool, len(values)),

@@ -59,8 +59,8 @@ type Registry struct {
 	byID        map[string]*Entry
 	agents      map[string]*Entry   // each agent's newest card
 	hosts       map[string][]string // agents by the host in their ids
-	known       map[string]int32    // agents whose cards are all in the index, with the longest retention of their rows; nil without rows
-	uncommitted int                 // agents without retention that were added to known since the last time that those without cards were removed
+	known       map[string]int32    // agents that are known (Know, KnowRetention), with the longest retention of their rows; nil without rows
+	uncommitted int                 // agents without retention that were added to known since those without cards were last removed
 	indexBytes  int64               // memory of the entries and revocations
 	cache       cache
 	absent      map[string]time.Time

@@ -1,6 +1,5 @@
-// Package deadletter is what operators do with dead letters: look at them, and publish their bytes again.
-//
-// Its owner's sentence: the tool and the console show the same of a letter, and do the same with it.
+// Package deadletter is what operators do with dead letters: look at them, and publish their bytes again. The tool and
+// the console show the same of a letter, and do the same with it.
 //
 // It owns the form in which a letter is shown, and the order of the steps of a replay. It does not own the rows
 // (pipeline/store), the marks (pipeline/wire), or who may do it: ingest decides that by the token of the

@@ -27,8 +27,9 @@ type Handled struct {
 	Message string          `json:"message,omitempty"` // why it was not replayed
 }
 
-// Replay publishes the original bytes of a letter again, a span of OpenTelemetry as a span, and marks it as replayed if they are accepted. Otherwise the
-// letter stays open. The error is a *client.Problem if ingest does not permit the marks.
+// Replay publishes the original bytes of a letter again, a span of OpenTelemetry as a span. If they are accepted it
+// marks the letter as replayed; otherwise the letter stays open. The error is a *client.Problem if ingest does not
+// permit the marks.
 func Replay(ctx context.Context, ingest Ingest, l *store.MarkedLetter, note string) (*Handled, error) {
 	done := &Handled{Digest: l.Digest.String()}
 	// A dead letter of ingest was never on a stream and has no subject.
