@@ -5,12 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/auth"
+	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/service"
 )
 
 // event is a server-sent event.
@@ -165,5 +168,45 @@ func TestEndOfTheTail(t *testing.T) {
 	}
 	for len(r.server.tails) > 0 {
 		time.Sleep(time.Millisecond)
+	}
+}
+
+// When the console stops, the live page ends and says so, and the console does not wait longer for it.
+func TestTailEndsWithTheConsole(t *testing.T) {
+	r := start(t, nil)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := *r.server.cfg
+	env := service.NewEnv("console", "test", r.server.log, obs.NewRegistry("test"), new(obs.Health))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	served := make(chan error, 1)
+	go func() { served <- ServeOn(ctx, listener, &cfg, env) }()
+	v := r.visitor("")
+	v.url = "http://" + listener.Addr().String()
+	var all []<-chan event
+	for range 2 {
+		events, leave := v.watch("/tail/events")
+		defer leave()
+		all = append(all, events)
+	}
+	began := time.Now()
+	stop()
+	for _, events := range all {
+		last := event{}
+		for e := range events {
+			last = e
+		}
+		if last.kind != "end" || !strings.Contains(last.data, "The console stops") {
+			t.Errorf("the last event is %+v", last)
+		}
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took >= env.DrainBudget {
+		t.Errorf("the console stopped after %s", took)
 	}
 }
