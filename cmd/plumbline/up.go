@@ -138,6 +138,7 @@ func (c *upCommand) config(con *console) machine.Config {
 	if err != nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	obs.TakeStandardLog(log)
 	return machine.Config{
 		Faults:  faults,
 		DataDir: c.Data, Listen: c.Listen, OTLPGRPC: c.OTLPGRPCListen, Console: c.console(), TokenFile: c.TokenFile, TLSCertFile: c.TLSCertFile, TLSKeyFile: c.TLSKeyFile,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -92,6 +93,30 @@ func TestLogger(t *testing.T) {
 		if _, err := obs.NewLogger(io.Discard, wrong[0], wrong[1]); err == nil {
 			t.Errorf("%v accepted", wrong)
 		}
+	}
+}
+
+// What a library writes to the standard log is in the process's log, except for what it quotes.
+func TestStandardLogIsWithoutQuotes(t *testing.T) {
+	was, flags, writer := slog.Default(), log.Flags(), log.Writer()
+	t.Cleanup(func() { slog.SetDefault(was); log.SetFlags(flags); log.SetOutput(writer) })
+	var out bytes.Buffer
+	logger, err := obs.NewLogger(&out, obs.FormatText, "info")
+	if err != nil {
+		t.Fatal(err)
+	}
+	obs.TakeStandardLog(logger)
+	log.Printf("Unsolicited response starting with %q; err=%v", "SECRET\r\n\"SECRET", nil)
+	log.Print("a plain line")
+	slog.Warn("a line of the default logger")
+	got := out.String()
+	for _, want := range []string{`level=WARN msg="Unsolicited response starting with" left_out=true`, `msg="a plain line" left_out=false`, `msg="a line of the default logger"`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in %s", want, got)
+		}
+	}
+	if strings.Contains(got, "SECRET") || strings.Count(got, "\n") != 3 {
+		t.Errorf("want 3 lines without what is quoted: %s", got)
 	}
 }
 

@@ -43,6 +43,7 @@ func Main(cmd config.Command, cfg config.Config, serve func(context.Context, *En
 		fmt.Fprintf(os.Stderr, "%s: %v\n", cmd.Name, err)
 		return ExitUsage
 	}
+	obs.TakeStandardLog(log)
 	env := NewEnv(cmd.Name, cmd.Version, log, obs.NewRegistry(cmd.Version), new(obs.Health))
 	env.DrainBudget = common.DrainBudget
 	signals := make(chan os.Signal, 2)

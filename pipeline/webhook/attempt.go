@@ -78,6 +78,10 @@ func send(ctx context.Context, client *http.Client, e *Endpoint, secrets []Secre
 // mostReason is how many bytes of a reason are logged.
 const mostReason = 256
 
+// errClosedUnasked is the text of net/http's error, which it does not export, for a connection that the receiver
+// closed before the request was sent.
+const errClosedUnasked = "http: server closed idle connection"
+
 // reasonOf returns why there is no answer, without the URL, which may contain a secret, and without what
 // the receiver sent, which may repeat the request.
 func reasonOf(err error) string {
@@ -93,10 +97,10 @@ func reasonOf(err error) string {
 		return schema.Clip(connection.Error(), mostReason)
 	case isCertificate:
 		return schema.Clip(certificate.Error(), mostReason)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), err.Error() == errClosedUnasked:
 		return "the connection ended without an answer"
 	}
-	return "the answer is not valid HTTP"
+	return "no valid answer"
 }
 
 func outcomeOf(status int) outcome {
