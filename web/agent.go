@@ -39,27 +39,38 @@ var windows = []window{
 // usual is the window in which an agent's traces are looked for if the visitor chooses none.
 const usual = 7 * 24 * time.Hour
 
+// reaches returns the times of a window that ends with the step of a time.
+func (w window) reaches(end time.Time) (from, to time.Time) {
+	to = end.Truncate(w.Step).Add(w.Step)
+	return to.Add(-w.For), to
+}
+
 // agentPage is the data of agent.html.
 type agentPage struct {
-	AgentID  string
-	Windows  []window
-	Window   window
-	Chosen   bool // the visitor chose the window
-	Series   []rows.Series
-	Span     rows.Span
-	Seen     rows.Seen
-	Alerts   []rows.Alert
-	Open     int // alerts
-	Baseline *rows.Baseline
-	Measures []line
-	Drift    line
-	Problems []rows.Problem
-	Sessions []rows.Session
-	Cards    []rows.Card
-	Current  *rows.Card // the card whose text is shown
-	Against  *rows.Card // the one before; nil: there is none
-	Diff     []diffLine
-	CardCut  bool // the card is too large for the page
+	AgentID   string
+	Windows   []window
+	Window    window
+	Chosen    bool // the visitor chose the window
+	Series    []rows.Series
+	Span      rows.Span
+	Seen      rows.Seen
+	Alerts    []rows.Alert
+	Open      uint64 // alerts
+	AllAlerts uint64 // of which the open ones and the newest are listed
+	Baseline  *rows.Baseline
+	Measures  []line
+	Sampled   bool // some of the measures are those of a sample
+	Late      bool // those of the sample could not be read in time
+	NoTools   bool // the baseline may lack some of its own tools
+	Drift     line
+	Problems  []rows.Problem
+	Sessions  []rows.Session
+	Cards     []rows.Card
+	MoreCards bool       // than are listed
+	Current   *rows.Card // the card whose text is shown
+	Against   *rows.Card // the one before; nil: there is none
+	Diff      []diffLine
+	CardCut   bool // the card is too large for the page
 }
 
 // agent answers with what is known about one agent.
@@ -79,6 +90,9 @@ func (s *server) agent(v *visit) (page, error) {
 		return page{}, missing{"agent of this name with traces or cards"}
 	}
 	p.compareCards(q.Get("show"))
+	if p.MoreCards = len(p.Cards) > agentCards; p.MoreCards {
+		p.Cards = p.Cards[:agentCards]
+	}
 	return page{file: "agent.html", title: p.AgentID, data: p}, nil
 }
 
@@ -99,49 +113,50 @@ func (s *server) chooseSpan(ctx context.Context, p *agentPage, card, name string
 			}
 		}
 	}
-	p.Span = rows.Span{AgentID: p.AgentID, CardID: card, From: end.Add(-usual), To: end.Add(time.Second)}
 	i := slices.IndexFunc(windows, func(w window) bool { return w.Name == name })
-	if p.Chosen = i >= 0; p.Chosen {
-		p.Window = windows[i]
-		p.Span.From = end.Add(-p.Window.For)
+	if p.Chosen = i >= 0; !p.Chosen {
+		i = slices.IndexFunc(windows, func(w window) bool { return w.For >= usual })
 	}
+	p.Window = windows[i]
+	p.Span = rows.Span{AgentID: p.AgentID, CardID: card, Step: p.Window.Step}
+	p.Span.From, p.Span.To = p.Window.reaches(end)
 	if p.Seen, err = s.rows.Seen(ctx, p.Span); err != nil {
 		return err
 	}
-	if !p.Chosen {
-		p.Window = windows[slices.IndexFunc(windows, func(w window) bool { return w.For >= usual })]
-		for _, w := range windows {
-			if p.Seen.Traces > 0 && !p.Seen.First.Before(end.Add(-w.For)) {
-				p.Window = w
-				break
-			}
+	for _, w := range windows[:i] {
+		if from, to := w.reaches(end); !p.Chosen && p.Seen.Traces > 0 && !p.Seen.First.Before(from) && p.Seen.Last.Before(to) {
+			p.Window, p.Span.From, p.Span.To, p.Span.Step = w, from, to, w.Step
+			break
 		}
 	}
-	p.Span.Step = p.Window.Step
-	p.Span.To = end.Truncate(p.Window.Step).Add(p.Window.Step)
-	p.Span.From = p.Span.To.Add(-p.Window.For)
 	return nil
 }
 
-// readAgent asks the database everything at once.
+// readAgent asks the database everything but the baseline at once.
 func (s *server) readAgent(ctx context.Context, p *agentPage) error {
 	var points []rows.Point
 	var measured []rows.Measured
 	var expected rows.Measured
+	var said texts
+	var err error
+	if p.Baseline, err = s.rows.Baseline(ctx, p.AgentID, p.Span.CardID); err != nil {
+		return err
+	}
+	with, tools := comparedWith(p.Baseline)
 	group, asking := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { p.Alerts, err = s.rows.Alerts(asking, p.AgentID, agentAlerts); return err })
 	group.Go(func() (err error) { points, err = s.rows.Points(asking, p.Span); return err })
-	group.Go(func() (err error) { measured, err = s.rows.Measures(asking, p.Span); return err })
+	group.Go(func() (err error) { measured, err = s.rows.Measures(asking, p.Span, with); return err })
+	group.Go(func() (err error) { said, err = s.readTexts(asking, p); return err })
 	group.Go(func() (err error) {
 		p.Problems, err = s.rows.AgentProblems(asking, p.Span, agentProblems)
 		return err
 	})
-	group.Go(func() (err error) { p.Cards, err = s.rows.Cards(asking, p.AgentID, agentCards); return err })
+	group.Go(func() (err error) { p.Cards, err = s.rows.Cards(asking, p.AgentID, agentCards+1); return err })
 	group.Go(func() (err error) {
-		if p.Baseline, err = s.rows.Baseline(asking, p.AgentID, p.Span.CardID); err != nil || p.Baseline == nil {
-			return err
+		if p.Baseline != nil {
+			expected, err = s.rows.MeasuresOf(asking, p.AgentID, p.Span.CardID, p.Baseline, with)
 		}
-		expected, err = s.rows.MeasuresOf(asking, p.AgentID, p.Span.CardID, p.Baseline)
 		return err
 	})
 	group.Go(func() (err error) {
@@ -152,16 +167,18 @@ func (s *server) readAgent(ctx context.Context, p *agentPage) error {
 		return err
 	}
 	var spans []span
+	if len(p.Alerts) > 0 {
+		p.Open, p.AllAlerts = p.Alerts[0].AllOpen, p.Alerts[0].AllAlerts
+	}
 	for _, a := range p.Alerts {
-		if a.ClosedAt == nil {
-			p.Open++
-		}
 		if one, within := p.alertSpan(a); within {
 			spans = append(spans, one)
 		}
 	}
 	p.Drift = similarityChart(p.Span, points, spans)
-	p.Measures = measureCharts(p.Span, measured, expected, p.Baseline != nil, spans)
+	sampled := said.measures()
+	p.Measures = measureCharts(p.Span, append(measuresOf(measured, expected, with, tools), sampled...), spans)
+	p.Sampled, p.Late, p.NoTools = len(said.now) > 0, said.late, p.Baseline != nil && !tools
 	return nil
 }
 
@@ -199,3 +216,9 @@ func (p *agentPage) compareCards(show string) {
 	}
 	p.Diff = diff(strings.Split(before, "\n"), strings.Split(after, "\n"), p.Against != nil)
 }
+
+// OfStep and OfBaseline are how many traces the samples have at most. HourOf reports whether those of a step are of one
+// hour of it.
+func (p *agentPage) OfStep() int     { return rows.SampleOfStep }
+func (p *agentPage) OfBaseline() int { return rows.SampleOfBaseline }
+func (p *agentPage) HourOf() bool    { return p.Window.Step > time.Hour }

@@ -49,7 +49,7 @@ func (r *rig) drift(agent string, facts []fact, similarities ...float64) {
 	}
 	formed := time.Now().Add(-facts[learned-1].ago)
 	err := r.rows.InsertDriftBaselines(r.t.Context(), []store.DriftBaseline{{AgentID: agent, CardID: "ac-1", BaselineID: schema.DigestOf([]byte(agent)), Mode: "sessions", EngineVersion: "plumbline-drift/10 (x)",
-		FormedAt: formed, Received: formed, Traces: uint32(learned)}})
+		FormedAt: formed, Received: formed, Traces: uint32(learned), Features: []string{"action:execute", "action_name:search", "value:honesty", "value:greed"}, Weights: []float64{1, 1, 1, .1}}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -61,10 +61,10 @@ func TestAgent(t *testing.T) {
 	r.card(r.rows, "shop", "ac-0", time.Now().Add(-48*time.Hour), "search")
 	r.card(r.rows, "shop", "ac-1", time.Now().Add(-24*time.Hour), "search", "compare")
 	var facts []fact
-	for i := range 40 { // the last ten act outside the card, undeclared and unescalated
-		f := fact{agent: "shop", trace: fmt.Sprint("t-", i), session: fmt.Sprint("s-", i/10), ago: time.Duration(50-i) * time.Minute, action: "search"}
+	for i := range 40 { // the last ten act outside the card, undeclared and unescalated, for less benefit and with other words
+		f := fact{agent: "shop", trace: fmt.Sprint("t-", i), session: fmt.Sprint("s-", i/10), ago: time.Duration(50-i) * time.Minute, action: "search", benefit: "0.9", text: "the cheapest of two pairs of shoes is chosen"}
 		if i >= 30 {
-			f.action, f.value, f.findings = "buy", "greed", []string{"DENIED_BUT_ACTED"}
+			f.action, f.value, f.findings, f.benefit, f.text = "buy", "greed", []string{"DENIED_BUT_ACTED"}, "0.1", strings.Repeat("ZQXJ ", 20)
 		}
 		facts = append(facts, f)
 	}
@@ -77,18 +77,69 @@ func TestAgent(t *testing.T) {
 	r.drift("shop", facts, similarities...)
 	r.alert(r.rows, "shop", "it buys what it never bought")
 	text := r.visitor("").page("/agent?id=shop", "<dt>traces shown</dt><dd>40</dd>", "it buys what it never bought", "0.860 on average", "threshold 0.30",
-		"lowest 0.100, 1 below 0.30", "<dd>20 traces</dd>", "DENIED_BUT_ACTED", "compared with <bdi>ac-0</bdi>", "class=\"added\">&#43;       &#34;compare&#34;", ">s-3<")
-	for name, want := range map[string]string{"Denials": "<b>0 %</b> <span class=\"soft\">baseline 0 %", "Not escalated": "<b>100 %</b>", "Undeclared values": "<b>25 %</b> <span class=\"soft\">baseline 0 %"} {
-		if at := strings.Index(text, "<h3>"+name); at < 0 || !strings.Contains(text[at:at+250], want) {
-			t.Errorf("measure %s does not say %q:\n%s", name, want, withoutCharts(text[max(0, at):]))
+		"lowest 0.100, 1 below 0.30", "<dd>20 traces</dd>", "DENIED_BUT_ACTED", "compared with <bdi>ac-0</bdi>", "class=\"added\">&#43;       &#34;compare&#34;", ">s-3<",
+		"are those of 10 traces of each minute at most, and of 200 of the baseline")
+	for name, want := range map[string]string{"Denials": "<b>0 %</b> <span class=\"soft\">baseline 0 %", "Not escalated": "<b>100 %</b>", "Undeclared values": "<b>25 %</b> <span class=\"soft\">baseline 0 %",
+		"New tools": "<b>25 %</b> <span class=\"soft\">baseline 0 %", "Value honesty": "<b>75 %</b> <span class=\"soft\">baseline 100 %",
+		"Reasoning": "<b>58 characters</b> <span class=\"soft\">baseline 44 characters", "Benefit": "<b>0.70</b> <span class=\"soft\">baseline 0.90", "Wording": "baseline 1.00"} {
+		if got := measureOn(text, name); !strings.Contains(got, want) {
+			t.Errorf("measure %s does not say %q:\n%s", name, want, got)
 		}
 	}
-	r.visitor("").page("/agent?id=shop&for=30d", `aria-current="true">30d</a>`)
+	if got := measureOn(text, "Wording"); !strings.Contains(got, "<b>0.7") && !strings.Contains(got, "<b>0.6") { // nearly all of the last ten have nothing in common
+		t.Errorf("the wording of the last ten is that of the baseline:\n%s", got)
+	}
+	for _, name := range []string{"Errors", "Value greed"} { // no trace says how its action went, and the card declares no greed
+		if got := measureOn(text, name); got != "" {
+			t.Errorf("measure %s is drawn without what it measures:\n%s", name, got)
+		}
+	}
+	r.visitor("").page("/agent?id=shop&for=30d", `aria-current="true">30d</a>`, "from its latest hour with traces")
+	r.server.textTime = 0
+	r.visitor("").page("/agent?id=shop", "could not be read in time", "<h3><bdi>New tools")
 	for _, path := range []string{"/agent", "/agent?id=nobody", "/agent?id=" + strings.Repeat("x", 2000)} {
 		if code, _ := r.visitor("").get(path); code != 404 {
 			t.Errorf("%s: %d", path, code)
 		}
 	}
+}
+
+// measureOn returns the text of a measure on a page, without its chart; empty if it is not on it.
+func measureOn(page, name string) string {
+	_, text, _ := strings.Cut(page, "<h3><bdi>"+name+"</bdi>")
+	text, _, _ = strings.Cut(text, "<figure")
+	return text
+}
+
+// What an agent's page counts lies within its charts, an agent that is not compared yet is not said to be as before, and
+// the figure of open alerts is that of all. Errors are those of the actions that say how they went.
+func TestFiguresOfAnAgent(t *testing.T) {
+	r := start(t, nil)
+	last := time.Now().Truncate(time.Minute).Add(-2*time.Hour + 30*time.Second)
+	facts := []fact{{agent: "a", trace: "t-1", session: "s", at: last.Add(-time.Hour + 10*time.Second), ago: time.Since(last) + time.Hour - 10*time.Second, execution: `{"tool_name":"x","error":"no"}`},
+		{agent: "a", trace: "t-2", session: "s", at: last, ago: time.Since(last)}}
+	r.put(r.rows, facts...)
+	r.drift("a", facts, .9)
+	v := r.visitor("")
+	v.page("/agent?id=a&for=1h", "<dt>traces shown</dt><dd>1</dd>")
+	text := v.page("/agent?id=a", "<dt>traces shown</dt><dd>2</dd>", `aria-current="true">6h</a>`)
+	if got := measureOn(text, "Errors"); !strings.Contains(got, "<b>100 %</b>") {
+		t.Errorf("of one action that failed and one that is not known:\n%s", got)
+	}
+	r.put(r.rows, fact{agent: "new", trace: "n-1", session: "s"})
+	if text := v.page("/agent?id=new", "nothing is compared before"); strings.Contains(text, "behaves as before") {
+		t.Errorf("an agent without a baseline is said to be as before:\n%s", text)
+	}
+	var summaries []string
+	for i := range agentAlerts + 3 {
+		summaries = append(summaries, fmt.Sprint("change ", i))
+	}
+	r.alert(r.rows, "a", summaries...)
+	v.page("/agent?id=a", fmt.Sprintf("<dt>open drift alerts</dt><dd>%d</dd>", len(summaries)), fmt.Sprintf("%d of %d", agentAlerts, len(summaries)))
+	for i := range agentCards + 1 {
+		r.card(r.rows, "a", fmt.Sprint("ac-", i), time.Now().Add(-time.Duration(i)*time.Hour), "search")
+	}
+	v.page("/agent?id=a", fmt.Sprintf("the newest %d", agentCards))
 }
 
 func TestDiff(t *testing.T) {

@@ -45,6 +45,9 @@ func (p *chainPage) Linked(i int) bool {
 	return p.Rows[i].PrevHash == before
 }
 
+// Beyond reports whether the page begins after the chain's last row.
+func (p *chainPage) Beyond() bool { return p.Before > 0 && p.Before >= p.Report.Rows }
+
 // chainAddress returns the address of a bundle's rows.
 func chainAddress(sha256 string) string { return "/chain?sha256=" + sha256 }
 

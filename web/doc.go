@@ -12,5 +12,6 @@
 // nothing but this package's own assets, and its Content-Security-Policy forbids the rest; a token is
 // never part of a page, a cookie or a log; no request changes anything unless it is a POST of the
 // console's own page; what a visitor does is done by ingest, with the visitor's own token, which is held encrypted; every
-// query is bounded in time, memory and rows; a database that is slow or away costs a page, and nothing else.
+// query is bounded in time, memory and rows; a database that is slow or away costs a page, and nothing else;
+// a service that hangs costs what it would have said.
 package web

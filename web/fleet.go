@@ -35,16 +35,17 @@ type fleetFigures struct {
 // fleetPage is the data of fleet.html.
 type fleetPage struct {
 	fleetFigures
-	Chart    bars
-	Agents   uint64 // that were active within a day
-	Traces   uint64 // of a day
-	PerMin   string
-	Open     uint64 // alerts of drift
-	Problems uint64
-	Critical uint64
-	Troubled []troubled
-	Health   []component
-	Backlogs []backlog
+	Chart      bars
+	Agents     uint64 // that were active within a day
+	Traces     uint64 // of a day
+	PerMin     string
+	Open       uint64 // alerts of drift
+	Problems   uint64
+	Critical   uint64
+	Troubled   []troubled
+	Services   serviceState // for those who see every agent
+	Asking     bool         // the services that the configuration names have not answered yet
+	NoServices bool         // it names none, and this process has none
 }
 
 // troubled is an agent that someone should look at, with the reasons.
@@ -66,7 +67,10 @@ func (s *server) fleet(v *visit) (page, error) {
 	}
 	p := fleetPage{fleetFigures: figures, Troubled: trouble(figures)}
 	if v.everything() { // a reason may name any agent
-		p.Health, p.Backlogs = s.components(), s.backlogs()
+		if p.Services, p.Asking, err = s.serviceStates(v.Context()); err != nil {
+			return page{}, err
+		}
+		p.NoServices = len(s.cfg.ServiceURLs)+len(p.Services.Backlogs) == 0
 	}
 	minutes := map[time.Time]uint64{}
 	for _, m := range figures.Rates {
@@ -85,7 +89,7 @@ func (s *server) fleet(v *visit) (page, error) {
 		p.Critical += t.Critical
 	}
 	p.PerMin = number(minutes[to.Truncate(time.Minute).Add(-time.Minute)])
-	return page{file: "fleet.html", title: "Fleet", again: again, data: p}, nil
+	return page{file: "fleet.html", title: "Fleet", again: again || p.Asking, data: p}, nil
 }
 
 // readFleet asks the database everything at once.

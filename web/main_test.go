@@ -69,7 +69,7 @@ func start(t testing.TB, change func(*Config), tokens ...string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.fleets.fresh = true
+	s.fleets.fresh, s.services.fresh, s.textTime = true, true, time.Minute
 	r.server = s
 	served := httptest.NewServer(s.handler())
 	r.url = served.URL
@@ -187,6 +187,7 @@ type fact struct {
 	text                  string        // of the reasoning
 	action, value         string        // search and honesty where empty
 	violations, findings  []string      // types
+	benefit, execution    string        // JSON; empty: none
 
 	record string        // the whole trace, instead of one that is made of the above
 	judged time.Duration // after its receipt; 200 ms where zero
@@ -203,8 +204,9 @@ func (r *rig) put(s *store.Store, facts ...fact) {
 			received = f.at
 		}
 		record := fmt.Sprintf(`{"trace_id":%q,"agent_id":%q,"card_id":"ac-1","timestamp":%q,"action":{"type":"execute","name":%q,"category":"bounded"},`+
-			`"decision":{"alternatives_considered":[{"option_id":"a","description":"search"}],"selected":"a","selection_reasoning":%q,"values_applied":[%q]},"context":{"session_id":%q}}`,
-			f.trace, f.agent, received.UTC().Format(time.RFC3339Nano), cmp.Or(f.action, "search"), f.text, cmp.Or(f.value, "honesty"), f.session)
+			`"decision":{"alternatives_considered":[{"option_id":"b","description":"wait","scoring_factors":{"principal_benefit":1}},{"option_id":"a","description":"search"%s}],"selected":"a","selection_reasoning":%q,"values_applied":[%q]},"context":{"session_id":%q%s}}`,
+			f.trace, f.agent, received.UTC().Format(time.RFC3339Nano), cmp.Or(f.action, "search"), member(`,"scoring_factors":{"principal_benefit":%s}`, f.benefit), f.text, cmp.Or(f.value, "honesty"), f.session,
+			member(`,"metadata":{"execution":%s}`, f.execution))
 		record = cmp.Or(f.record, record)
 		r.records[f.trace] = record
 		t, err := schema.Admit("", []byte(record))
@@ -224,6 +226,14 @@ func (r *rig) put(s *store.Store, facts ...fact) {
 	}
 }
 
+// member returns a member of an object, unless its value is empty.
+func member(format, value string) string {
+	if value == "" {
+		return ""
+	}
+	return fmt.Sprintf(format, value)
+}
+
 func remarks(types []string, text string) []schema.Remark {
 	all := []schema.Remark{}
 	for _, kind := range types {
@@ -232,16 +242,19 @@ func remarks(types []string, text string) []schema.Remark {
 	return all
 }
 
-// alert stores an open alert of drift.
-func (r *rig) alert(s *store.Store, agent, summary string) {
+// alert stores an open alert of drift for each summary.
+func (r *rig) alert(s *store.Store, agent string, summaries ...string) {
 	r.t.Helper()
 	opened := time.Now().Add(-10 * time.Minute)
-	err := s.InsertDriftAlerts(r.t.Context(), []store.DriftAlert{{DriftAlert: schema.DriftAlert{
-		AlertID: schema.DigestOf([]byte(agent + summary)), AlertType: "drift_detected", AgentID: agent, CardID: "ac-1", DetectionTimestamp: opened, OpenedAt: opened,
-		State: "opened", Revision: 1, TraceIDs: []string{"t"}, LastTraceID: "t", Count: 3, Summary: summary, EngineVersion: "plumbline-drift/10 (x)",
-		Analysis: schema.DriftAnalysis{SimilarityScore: .2, SustainedTraces: 3, Threshold: .3, DriftDirection: "value_drift"}},
-		Received: opened, RetainUntil: time.Now().Add(90 * 24 * time.Hour)}})
-	if err != nil {
+	var alerts []store.DriftAlert
+	for _, summary := range summaries {
+		alerts = append(alerts, store.DriftAlert{DriftAlert: schema.DriftAlert{
+			AlertID: schema.DigestOf([]byte(agent + summary)), AlertType: "drift_detected", AgentID: agent, CardID: "ac-1", DetectionTimestamp: opened, OpenedAt: opened,
+			State: "opened", Revision: 1, TraceIDs: []string{"t"}, LastTraceID: summary, Count: 3, Summary: summary, EngineVersion: "plumbline-drift/10 (x)",
+			Analysis: schema.DriftAnalysis{SimilarityScore: .2, SustainedTraces: 3, Threshold: .3, DriftDirection: "value_drift"}},
+			Received: opened, RetainUntil: time.Now().Add(90 * 24 * time.Hour)})
+	}
+	if err := s.InsertDriftAlerts(r.t.Context(), alerts); err != nil {
 		r.t.Fatal(err)
 	}
 }

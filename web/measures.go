@@ -2,37 +2,129 @@ package web
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/plumbline/plumbline/web/rows"
 )
 
-// measure is one of the figures of AAP section 8.5: events among so many decisions, or a sum of so many.
-type measure struct {
-	name, label string
-	of          func(m rows.Measured) (events float64, among uint64)
-	mean        string // the unit of a mean; empty: the figure is a share
+// counted is a sum of figures of so many decisions, or events among them.
+type counted struct {
+	sum float64
+	of  uint64
 }
 
-var measures = []measure{
-	{"Denials", "of all decisions", func(m rows.Measured) (float64, uint64) { return float64(m.Denials), m.Traces }, ""},
-	{"Escalations", "of all decisions", func(m rows.Measured) (float64, uint64) { return float64(m.Escalations), m.Traces }, ""},
-	{"Not escalated", "of the actions outside the card", func(m rows.Measured) (float64, uint64) { return float64(m.Unescalated), m.Outside }, ""},
-	{"Undeclared values", "of the decisions with a card", func(m rows.Measured) (float64, uint64) { return float64(m.Undeclared), m.WithCard }, ""},
-	{"Errors", "of the decisions to act", func(m rows.Measured) (float64, uint64) { return float64(m.Errors), m.Acting }, ""},
-	{"Cost", "of an execution", func(m rows.Measured) (float64, uint64) { return m.Cost, m.Executions }, "ct"},
-	{"Confidence", "of a decision that states it", func(m rows.Measured) (float64, uint64) { return m.Confidence, m.Confident }, " "},
+func (c counted) mean() float64 { return c.sum / float64(c.of) }
+
+// measure is one of the figures of AAP section 8.5 within each step, and in the baseline.
+type measure struct {
+	name, label string
+	unit        string // of a mean; a blank: it has none. Empty: the figure is a share
+	steps       map[int64]counted
+	expected    counted
+}
+
+// add adds a figure to a step, or to the baseline.
+func (m *measure) add(step int64, inBaseline bool, c counted) {
+	if inBaseline {
+		m.expected = counted{m.expected.sum + c.sum, m.expected.of + c.of}
+		return
+	}
+	if m.steps == nil {
+		m.steps = map[int64]counted{}
+	}
+	before := m.steps[step]
+	m.steps[step] = counted{before.sum + c.sum, before.of + c.of}
+}
+
+// countedMeasures are those that the database counts.
+var countedMeasures = []struct {
+	name, label, unit string
+	of                func(m rows.Measured) (events float64, among uint64)
+}{
+	{"Denials", "of all decisions", "", func(m rows.Measured) (float64, uint64) { return float64(m.Denials), m.Traces }},
+	{"Escalations", "of all decisions", "", func(m rows.Measured) (float64, uint64) { return float64(m.Escalations), m.Traces }},
+	{"Not escalated", "of the actions outside the card", "", func(m rows.Measured) (float64, uint64) { return float64(m.Unescalated), m.Outside }},
+	{newTools, "actions that neither baseline nor card names, of the decisions with a card", "", func(m rows.Measured) (float64, uint64) { return float64(m.NewTools), m.WithCard }},
+	{"Undeclared values", "of the decisions with a card", "", func(m rows.Measured) (float64, uint64) { return float64(m.Undeclared), m.WithCard }},
+	{"Errors", "of the actions whose execution is known", "", func(m rows.Measured) (float64, uint64) { return float64(m.Errors), m.Acting }},
+	{"Cost", "of an execution", "ct", func(m rows.Measured) (float64, uint64) { return m.Cost, m.Executions }},
+	{"Confidence", "of a decision that states it", " ", func(m rows.Measured) (float64, uint64) { return m.Confidence, m.Confident }},
+}
+
+const newTools = "New tools"
+
+const (
+	// mostValues is how many declared values have a chart.
+	mostValues = 8
+	// keptNames is how many names a baseline of sessions keeps (docs/DRIFT.md). Where it has so many, it may lack some
+	// of its own, and drift measures no new tools.
+	keptNames = 48
+)
+
+// comparedWith returns what a baseline has, and whether new tools can be told from its own.
+func comparedWith(b *rows.Baseline) (with rows.Compared, tools bool) {
+	if b == nil {
+		return with, false
+	}
+	for _, feature := range b.Features {
+		value, isValue := strings.CutPrefix(feature, "value:")
+		switch {
+		case isValue && !strings.HasPrefix(value, "sha256:"): // a long name is not kept
+			with.Values = append(with.Values, value)
+		case strings.HasPrefix(feature, "action_name:"):
+			with.Tools = append(with.Tools, feature)
+		}
+	}
+	slices.Sort(with.Values)
+	with.Values = with.Values[:min(len(with.Values), keptNames)]
+	ofSessions := b.Mode == "sessions" || b.Mode == "pinned"
+	return with, len(b.Features) > 0 && !(ofSessions && len(b.Features) >= keptNames)
+}
+
+// measuresOf returns the measures that the database counts: the fixed ones, and one for each declared value.
+func measuresOf(measured []rows.Measured, expected rows.Measured, with rows.Compared, tools bool) (all []measure) {
+	for _, c := range countedMeasures {
+		if c.name == newTools && !tools {
+			continue
+		}
+		m := measure{name: c.name, label: c.label, unit: c.unit}
+		for _, step := range measured {
+			sum, of := c.of(step)
+			m.add(step.Step, false, counted{sum, of})
+		}
+		sum, of := c.of(expected)
+		m.add(0, true, counted{sum, of})
+		all = append(all, m)
+	}
+	return append(all, valuesOf(measured, expected, with)...)
+}
+
+// valuesOf returns a measure for each of the first declared values that the baseline applies.
+func valuesOf(measured []rows.Measured, expected rows.Measured, with rows.Compared) (all []measure) {
+	for i, value := range with.Values {
+		if len(expected.Applied) <= i || expected.Applied[i] == 0 || len(all) == mostValues {
+			continue
+		}
+		m := measure{name: "Value " + value, label: "of the decisions with a card that are no denial", expected: counted{float64(expected.Applied[i]), expected.Deciding}}
+		for _, step := range measured {
+			m.add(step.Step, false, counted{float64(step.Applied[i]), step.Deciding})
+		}
+		all = append(all, m)
+	}
+	return all
 }
 
 // text returns a value of the measure for people.
-func (m measure) text(value float64) string {
-	switch m.mean {
+func (m *measure) text(value float64) string {
+	switch m.unit {
 	case "":
 		return percent(value)
 	case " ":
 		return fmt.Sprintf("%.2f", value)
 	}
-	return fmt.Sprintf("%.0f %s", value, m.mean)
+	return fmt.Sprintf("%.0f %s", value, m.unit)
 }
 
 // percent returns a share with two significant digits where it is small.
@@ -48,41 +140,45 @@ func newLine(s rows.Span, name, label string, spans []span) line {
 	return line{Name: name, Label: label, Width: int(s.To.Sub(s.From) / s.Step), Spans: spans, From: s.From, To: s.To}
 }
 
-// measureCharts returns a chart for each measure that the traces or the baseline have.
-func measureCharts(s rows.Span, measured []rows.Measured, expected rows.Measured, hasBaseline bool, spans []span) (charts []line) {
-	for _, m := range measures {
-		chart, values := newLine(s, m.name, m.label, spans), map[int64]float64{}
-		var events, top float64
-		var among uint64
-		for _, step := range measured {
-			e, n := m.of(step)
-			if n == 0 {
-				continue
-			}
-			events, among = events+e, among+n
-			values[step.Step] = e / float64(n)
-			top = max(top, e/float64(n))
-			chart.Steps = append(chart.Steps, bar{X: int(step.Step), Title: fmt.Sprintf("%s: %s of %d", stepTime(s, step.Step), m.text(e/float64(n)), n)})
+// measureCharts returns a chart for each measure that the agent's traces of the span have.
+func measureCharts(s rows.Span, all []measure, spans []span) (charts []line) {
+	for i := range all {
+		if chart, drawn := all[i].chart(s, spans); drawn {
+			charts = append(charts, chart)
 		}
-		base, n := m.of(expected)
-		if hasBaseline && n > 0 {
-			base /= float64(n)
-			top = max(top, base)
-			chart.Usual = m.text(base)
-		}
-		if among == 0 {
-			continue // the agent's traces do not have what is measured
-		}
-		chart.Now = m.text(events / float64(among))
-		top = scale(top, m.mean != "")
-		if chart.Usual != "" {
-			chart.Marks = append(chart.Marks, mark{"baseline", level(base, top), "baseline " + chart.Usual})
-		}
-		chart.Top = m.text(top)
-		chart.Paths = stretchesOf(values, chart.Width, top)
-		charts = append(charts, chart)
 	}
 	return charts
+}
+
+// chart draws the measure. drawn is false where no decision of the span has what is measured.
+func (m *measure) chart(s rows.Span, spans []span) (chart line, drawn bool) {
+	chart = newLine(s, m.name, m.label, spans)
+	values, sum, top := map[int64]float64{}, counted{}, 0.
+	for step := range int64(chart.Width) {
+		c := m.steps[step]
+		if c.of == 0 {
+			continue
+		}
+		sum = counted{sum.sum + c.sum, sum.of + c.of}
+		values[step] = c.mean()
+		top = max(top, c.mean())
+		chart.Steps = append(chart.Steps, bar{X: int(step), Title: fmt.Sprintf("%s: %s of %d", stepTime(s, step), m.text(c.mean()), c.of)})
+	}
+	if sum.of == 0 {
+		return chart, false
+	}
+	chart.Now = m.text(sum.mean())
+	if m.expected.of > 0 {
+		chart.Usual = m.text(m.expected.mean())
+		top = max(top, m.expected.mean())
+	}
+	top = scale(top, m.unit != "")
+	if m.expected.of > 0 {
+		chart.Marks = append(chart.Marks, mark{"baseline", level(m.expected.mean(), top), "baseline " + chart.Usual})
+	}
+	chart.Top = m.text(top)
+	chart.Paths = stretchesOf(values, chart.Width, top)
+	return chart, true
 }
 
 // scale returns the top of a chart: of shares at least a tenth, so that noise looks small, and at most all.

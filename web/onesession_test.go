@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,8 +39,8 @@ func (r *rig) bundle(s *store.Store, dir, agent, session string) (sha256 string,
 		r.t.Fatal(err)
 	}
 	err = s.InsertSessionVerdicts(r.t.Context(), []*schema.SessionVerdict{{AgentID: agent, SessionID: session, Part: 1, LastPart: true, Timestamp: now, RecommendedAction: schema.Review, Traces: schema.SessionTraces{Total: 2, Verified: 1},
-		Findings: []schema.SessionFinding{{Type: schema.TraceGap, Severity: schema.SeverityMedium, Description: "numbers 3 to 4 never arrived", TraceID: "t-1"}},
-		Metadata: schema.SessionMetadata{AlgorithmVersion: "1", EngineVersion: "1", Profile: "spec", ChecksPerformed: []string{"gaps"}}}})
+		Findings: slices.Repeat([]schema.SessionFinding{{Type: schema.TraceGap, Severity: schema.SeverityMedium, Description: "numbers 3 to 4 never arrived", TraceID: "t-1"}}, 40),
+		Metadata: schema.SessionMetadata{AlgorithmVersion: "1", EngineVersion: "1", Profile: "spec", ChecksPerformed: []string{"gaps"}, Unchecked: []string{"loops beyond 10,000 traces"}}}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func TestSealedSession(t *testing.T) {
 	r.put(r.rows, fact{agent: "a", trace: "t-1", session: "s"}, fact{agent: "a", trace: "t-2", session: "s"})
 	sha256, file := r.bundle(r.rows, dir, "a", "s")
 	v := r.visitor("")
-	v.page(sessionAddress("a", "s", ""), "<dd>sealed</dd>", "TRACE_GAP", "numbers 3 to 4 never arrived", `<span class="severity medium">review</span>`, chainAddress(sha256))
+	v.page(sessionAddress("a", "s", ""), "<dd>sealed</dd>", "TRACE_GAP", "numbers 3 to 4 never arrived", `<span class="severity medium">review</span>`, chainAddress(sha256), "and more, 40 in all", "Not checked: <bdi>loops beyond 10,000 traces")
 	text := v.page(chainAddress(sha256), "1 to 4 of 4", "shop.buy", "shop.pay", "INTACT: this bundle", "/bundle/"+sha256)
 	if n := strings.Count(text, ">linked<"); n != 3 {
 		t.Errorf("%d rows are linked:\n%s", n, text)
@@ -75,6 +76,7 @@ func TestSealedSession(t *testing.T) {
 	if text := v.page(chainAddress(sha256)+"&after=2", "3 to 4 of 4", "From the first row"); strings.Contains(text, "not linked") {
 		t.Errorf("a row of an intact chain is not linked:\n%s", text)
 	}
+	v.page(chainAddress(sha256)+"&after=9", "there are 4, and none after row 9")
 	code, bytes := v.get("/bundle/" + sha256)
 	if code != http.StatusOK || schema.DigestOf([]byte(bytes)).String() != sha256 {
 		t.Errorf("the download: %d, %d bytes", code, len(bytes))

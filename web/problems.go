@@ -72,7 +72,7 @@ func (s *server) problemQuery(p *problemsPage, after string) (q rows.ProblemQuer
 	if max(len(p.AgentID), len(p.Type)) > schema.MaxIDBytes {
 		return q, wrong
 	}
-	q = rows.ProblemQuery{AgentID: p.AgentID, Type: p.Type, Limit: problemsOfPage + 1, To: s.now().Add(time.Hour)} // a clock may be ahead
+	q = rows.ProblemQuery{AgentID: p.AgentID, Type: p.Type, Limit: problemsOfPage + 1, To: schema.LatestTime} // a clock may be ahead, which is a problem itself
 	if q.Least = slices.Index(severities, p.Severity); q.Least < 0 {
 		return q, wrong
 	}

@@ -18,11 +18,12 @@ func TestProblems(t *testing.T) {
 		fact{agent: "a", trace: "t-1", session: "s-1", violations: []string{"FORBIDDEN_ACTION"}, text: "first fault"},
 		fact{agent: "b", trace: "t-2", session: "s-2", findings: []string{"BACKDATED"}, text: "second fault"},
 		fact{agent: "b", trace: "t-3", session: "s-2", ago: 48 * time.Hour, findings: []string{"BACKDATED"}, text: "fault of the past"},
-		fact{agent: "b", trace: "t-4", session: "s-2", text: "no fault"})
-	for query, sees := range map[string]string{"": "first second", "?agent=a": "first", "?agent=b": "second", "?type=BACKDATED": "second", "?severity=CRITICAL": "first second",
-		"?span=7d": "first second past", "?span=7d&type=BACKDATED&agent=b": "second past", "?agent=none": "", "?from=2020-01-01T00:00:00Z&to=2020-02-01T00:00:00Z": ""} {
+		fact{agent: "b", trace: "t-4", session: "s-2", text: "no fault"},
+		fact{agent: "b", trace: "t-5", session: "s-2", at: time.Now().Add(48 * time.Hour), findings: []string{"TIME_IMPLAUSIBLE"}, text: "fault of the future"})
+	for query, sees := range map[string]string{"": "first second ahead", "?agent=a": "first", "?agent=b": "second ahead", "?type=BACKDATED": "second", "?severity=CRITICAL": "first second ahead",
+		"?span=7d": "first second past ahead", "?span=7d&type=BACKDATED&agent=b": "second past", "?agent=none": "", "?from=2020-01-01T00:00:00Z&to=2020-02-01T00:00:00Z": ""} {
 		text := v.page("/problems" + query)
-		for word, fault := range map[string]string{"first": "first fault", "second": "second fault", "past": "fault of the past", "never": "no fault"} {
+		for word, fault := range map[string]string{"first": "first fault", "second": "second fault", "past": "fault of the past", "ahead": "fault of the future", "never": "no fault"} {
 			if strings.Contains(text, fault) != strings.Contains(sees, word) {
 				t.Errorf("/problems%s: %q is wrong:\n%s", query, fault, text)
 			}

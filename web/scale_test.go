@@ -17,10 +17,12 @@ var (
 	spread = flag.Duration("spread", 24*time.Hour, "time within which they were received")
 )
 
-// The rows of a fleet of 200 agents: 15 traces a session, each of 25 traces with a violation, all sessions sealed.
+// The rows of a fleet of 200 agents: 15 traces a session, each of 25 traces with a violation, all sessions sealed. A record
+// has a text of 300 characters that no other has.
 var scaleRows = []string{
-	`INSERT INTO traces (event_hour, tenant, agent_id, trace_id, digest, event_time, received_at, retain_until, stream_created, stream_sequence, stream_partition, card_id, session_id, action_type, action_name, values_applied, confidence, has_execution, cost_cents, raw)
-SELECT intDiv(toUnixTimestamp(t), 3600), 'default', agent, concat('tr-', hex(sipHash64(n))), SHA256(toString(n)), t, t + INTERVAL 50 MILLISECOND, now() + INTERVAL 90 DAY, toDateTime64(1, 9, 'UTC'), n + 1, n % 16, 'ac-1', session, 'execute', 'search', ['honesty'], 0.9, true, 3, randomPrintableASCII(200)`,
+	`INSERT INTO traces (event_hour, tenant, agent_id, trace_id, digest, event_time, received_at, retain_until, stream_created, stream_sequence, stream_partition, card_id, session_id, action_type, action_name, selected, values_applied, confidence, has_execution, cost_cents, raw)
+SELECT intDiv(toUnixTimestamp(t), 3600), 'default', agent, concat('tr-', hex(sipHash64(n))), SHA256(toString(n)), t, t + INTERVAL 50 MILLISECOND, now() + INTERVAL 90 DAY, toDateTime64(1, 9, 'UTC'), n + 1, n % 16, 'ac-1', session, 'execute', 'search', 'a', ['honesty'], 0.9, true, 3,
+  concat('{"aap_version":"0.1.0","action":{"type":"execute","name":"search","category":"bounded"},"decision":{"alternatives_considered":[{"option_id":"a","description":"search","scoring_factors":{"principal_benefit":0.9}}],"selected":"a","values_applied":["honesty"],"selection_reasoning":"', hex(randomString(150)), '"}}')`,
 	`INSERT INTO verdicts (event_hour, tenant, agent_id, trace_id, trace_digest, card_digest, engine_version, profile, verified_at, event_time, received_at, retain_until, stream_created, stream_sequence, session_id, card_id, status, verified, recommended_action, violations.type, violations.severity, violations.description, violations.trace_field)
 SELECT intDiv(toUnixTimestamp(t), 3600), 'default', agent, concat('tr-', hex(sipHash64(n))), SHA256(toString(n)), SHA256('card'), '1', 'spec', t + INTERVAL 250 MILLISECOND, t, t + INTERVAL 50 MILLISECOND, now() + INTERVAL 90 DAY, toDateTime64(1, 9, 'UTC'), n + 1, session, 'ac-1', 'judged', n % 25 != 0, 'proceed', if(n % 25 = 0, ['UNBOUNDED_ACTION'], []), if(n % 25 = 0, ['HIGH'], []), if(n % 25 = 0, ['not bounded'], []), if(n % 25 = 0, ['/action/name'], [])`,
 	`INSERT INTO drift_points (event_hour, tenant, agent_id, card_id, trace_id, trace_digest, engine_version, event_time, received_at, retain_until, stream_created, stream_sequence, session_id, status, similarity, threshold, mode)
@@ -62,6 +64,10 @@ toDateTime64(now(), 9, 'UTC') - toIntervalMillisecond(toInt64((%d - n) * %f)) AS
 				t.Fatal(err)
 			}
 		}
+	}
+	if err := db.Exec(t.Context(), `INSERT INTO drift_baselines (tenant, agent_id, card_id, baseline_id, mode, formed_at, received_at, traces, features.name, features.weight)
+SELECT 'default', concat('did:web:fleet.example:', toString(number)), 'ac-1', SHA256(toString(number)), 'sessions', now64(9), now64(9), 60, ['action_name:search', 'value:honesty'], [1, 1] FROM numbers(200)`); err != nil {
+		t.Fatal(err)
 	}
 	if err := db.Exec(t.Context(), "INSERT INTO drift_state (tenant, agent_id, card_id, version, last_event_time) SELECT 'default', concat('did:web:fleet.example:', toString(number)), 'ac-1', 1, now64(9) FROM numbers(200)"); err != nil {
 		t.Fatal(err)

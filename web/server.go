@@ -43,6 +43,7 @@ type server struct {
 	rows      *rows.Reader
 	letters   *rows.Reader // may read the bytes of dead letters; nil: there is none
 	ingest    *http.Client // to which people's acts are sent
+	operators *http.Client // for the services' operators' interfaces
 	sessions  *sessions
 	everybody *session // of all requests, where no token is needed
 	pages     map[string]*template.Template
@@ -51,9 +52,11 @@ type server struct {
 	mux       *http.ServeMux
 	took      *prometheus.HistogramVec // seconds, by route and code
 	fleets    kept[fleetFigures]
-	chains    chan struct{} // has an element for each bundle that is being verified
-	tails     chan struct{} // has an element for each browser that watches
+	services  kept[serviceState] // for every visitor the same
+	chains    chan struct{}      // has an element for each bundle that is being verified
+	tails     chan struct{}      // has an element for each browser that watches
 	now       func() time.Time
+	textTime  time.Duration
 }
 
 // place is an entry of the navigation.
@@ -102,6 +105,7 @@ func ServeOn(ctx context.Context, listener net.Listener, cfg *Config, env *servi
 // close ends the connections.
 func (s *server) close() error {
 	s.ingest.CloseIdleConnections()
+	s.operators.CloseIdleConnections()
 	err := s.rows.Close()
 	if s.letters != nil {
 		err = errors.Join(err, s.letters.Close())
@@ -111,7 +115,7 @@ func (s *server) close() error {
 
 // newServer returns a console that answers nothing yet.
 func newServer(cfg *Config, env *service.Env, keeper *auth.Keeper) (*server, error) {
-	s := &server{cfg: cfg, env: env, log: env.Log, keeper: keeper, sessions: newSessions(cfg.SessionTime), now: time.Now,
+	s := &server{cfg: cfg, env: env, log: env.Log, keeper: keeper, sessions: newSessions(cfg.SessionTime), now: time.Now, textTime: textTime,
 		everybody: &session{form: rand.Text()}, chains: make(chan struct{}, chainAtOnce), tails: make(chan struct{}, tailMost),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "plumbline_console_request_seconds", Help: "Duration of the console's requests, by route and status code.",
@@ -129,6 +133,8 @@ func newServer(cfg *Config, env *service.Env, keeper *auth.Keeper) (*server, err
 		return nil, err
 	}
 	s.ingest = &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: trust, MaxIdleConnsPerHost: connections}, Timeout: actTime}
+	s.operators = &http.Client{Transport: &http.Transport{TLSClientConfig: trust, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	if s.rows, err = s.open(cfg.ClickHouse.DSN); err == nil && cfg.LettersDSN != "" {
 		s.letters, err = s.open(cfg.LettersDSN)
 	}

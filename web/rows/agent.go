@@ -2,6 +2,7 @@ package rows
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/schema"
@@ -20,7 +21,7 @@ var (
 	queryAgentProblems = query("agent_problems")
 )
 
-// Alerts returns the alerts of drift of an agent, the newest first, at most limit.
+// Alerts returns the alerts of drift of an agent, the open ones first and then the newest, at most limit.
 func (r *Reader) Alerts(ctx context.Context, agent string, limit int) ([]Alert, error) {
 	return read[Alert](ctx, r, "the alerts of an agent", queryAlerts, argument("agent", agent), argument("limit", limit))
 }
@@ -87,25 +88,38 @@ func (r *Reader) Points(ctx context.Context, s Span) ([]Point, error) {
 
 // Measured counts the events of the measures of AAP section 8.5.
 type Measured struct {
-	Step        int64   `ch:"step"`
-	Traces      uint64  `ch:"traces"`
-	Denials     uint64  `ch:"denials"`
-	Escalations uint64  `ch:"escalations"`
-	Outside     uint64  `ch:"outside_bounds"` // actions outside the card's bounded actions that are no denial
-	Unescalated uint64  `ch:"unescalated"`    // of these
-	WithCard    uint64  `ch:"with_card"`
-	Undeclared  uint64  `ch:"undeclared"` // of these: with a value that the card does not declare
-	Acting      uint64  `ch:"acting"`
-	Errors      uint64  `ch:"errors"` // of these
-	Executions  uint64  `ch:"executions"`
-	Cost        float64 `ch:"cost"` // cents of all of these
-	Confident   uint64  `ch:"confident"`
-	Confidence  float64 `ch:"confidence_sum"` // of all of these
+	Step        int64    `ch:"step"`
+	Traces      uint64   `ch:"traces"`
+	Denials     uint64   `ch:"denials"`
+	Escalations uint64   `ch:"escalations"`
+	Outside     uint64   `ch:"outside_bounds"` // actions outside the card's bounded actions that are no denial
+	Unescalated uint64   `ch:"unescalated"`    // of these
+	WithCard    uint64   `ch:"with_card"`
+	Undeclared  uint64   `ch:"undeclared"`     // of these: with a value that the card does not declare
+	NewTools    uint64   `ch:"new_tools"`      // of these: with an action that neither the baseline nor the card names
+	Deciding    uint64   `ch:"deciding"`       // with a card, and no denials
+	Applied     []uint64 `ch:"applied_values"` // of these: how many apply each of the values of Compared
+	Acting      uint64   `ch:"acting"`         // decisions to act whose execution is known
+	Errors      uint64   `ch:"errors"`         // of these
+	Executions  uint64   `ch:"executions"`
+	Cost        float64  `ch:"cost"` // cents of all of these
+	Confident   uint64   `ch:"confident"`
+	Confidence  float64  `ch:"confidence_sum"` // of all of these
+}
+
+// Compared is what a baseline has, as far as its traces alone do not say it.
+type Compared struct {
+	Tools  []string // keys of its action names
+	Values []string // that are counted where the card declares them
+}
+
+func (c Compared) args() []any {
+	return []any{argument("tools", append([]string{}, c.Tools...)), argument("values", append([]string{}, c.Values...))}
 }
 
 // Measures returns the counts within each step of a span in which there are traces.
-func (r *Reader) Measures(ctx context.Context, s Span) ([]Measured, error) {
-	return read[Measured](ctx, r, "the measures of an agent", queryMeasures, append(s.args(), argument("baseline", uint8(0)), argument("digests", []string{}))...)
+func (r *Reader) Measures(ctx context.Context, s Span, with Compared) ([]Measured, error) {
+	return read[Measured](ctx, r, "the measures of an agent", queryMeasures, slices.Concat(s.args(), with.args(), []any{argument("baseline", uint8(0)), argument("digests", []string{})})...)
 }
 
 // Baseline is what drift compares an agent under a card with.
@@ -115,6 +129,7 @@ type Baseline struct {
 	FormedAt time.Time     `ch:"formed_at"`
 	Traces   uint32        `ch:"traces"`
 	Digests  []string      `ch:"trace_digests"` // none where the baseline is made of sessions
+	Features []string      `ch:"feature_names"` // of its centroid: kind:name
 }
 
 // Baseline returns the newest baseline of an agent under a card, or nil.
@@ -127,9 +142,9 @@ func (r *Reader) Baseline(ctx context.Context, agent, card string) (*Baseline, e
 }
 
 // MeasuresOf returns the counts over the traces of a baseline that are still stored.
-func (r *Reader) MeasuresOf(ctx context.Context, agent, card string, b *Baseline) (Measured, error) {
+func (r *Reader) MeasuresOf(ctx context.Context, agent, card string, b *Baseline, with Compared) (Measured, error) {
 	s := Span{AgentID: agent, CardID: card, From: time.Unix(0, 0), To: b.FormedAt.Add(time.Hour)}
-	counts, _, err := first[Measured](ctx, r, "the measures of a baseline", queryMeasures, append(s.args(), argument("baseline", uint8(1)), argument("digests", append([]string{}, b.Digests...)))...)
+	counts, _, err := first[Measured](ctx, r, "the measures of a baseline", queryMeasures, slices.Concat(s.args(), with.args(), []any{argument("baseline", uint8(1)), argument("digests", append([]string{}, b.Digests...))})...)
 	return counts, err
 }
 

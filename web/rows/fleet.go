@@ -84,7 +84,8 @@ type Alert struct {
 	Summary    string     `ch:"summary"`
 	Measures   []string   `ch:"measures"`
 	LastTrace  string     `ch:"last_trace_id"`
-	AllOpen    uint64     `ch:"all_open"` // of Drifting: how many alerts are open, the same in each row
+	AllOpen    uint64     `ch:"all_open"`   // how many alerts are open, the same in each row
+	AllAlerts  uint64     `ch:"all_alerts"` // of Alerts: how many there are, the same in each row
 }
 
 // Drifting returns the alerts of drift that are not closed, the newest first, at most limit.

@@ -74,7 +74,8 @@ type Part struct {
 	Severities     []string `ch:"severities"`
 	Descriptions   []string `ch:"descriptions"`
 	OfTraces       []string `ch:"of_traces"`
-	Unchecked      []string `ch:"unchecked"`
+	AllFindings    uint64   `ch:"all_findings"` // of which the lists have the first 30
+	Unchecked      []string `ch:"not_checked"`  // checks that a limit prevented, in words
 }
 
 // Parts returns the sealed parts of a session, the newest first, at most limit.

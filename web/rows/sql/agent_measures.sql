@@ -1,16 +1,22 @@
 -- What the measures of AAP section 8.5 count: the events, and the decisions that could have been one; in each step of
 -- time, or over the traces of a baseline: those that it names, or those that its series learned it from. As in a
 -- judgement, an entry "name: description" of a card also counts as its name, and every part of an action name such as
--- "search, book" must be listed. A trace without a stored card is not measured by it.
+-- "search, book" must be listed. A trace without a stored card is not measured by it. "tools" are the action names of
+-- the baseline, as drift keeps them, and "values" those that are counted where the card declares them.
 SELECT step, count() AS traces, countIf(action_type = 'deny') AS denials, countIf(escalation_required) AS escalations,
        countIf(outside) AS outside_bounds, countIf(outside AND NOT escalation_required) AS unescalated,
        countIf(known) AS with_card, countIf(known AND arrayExists(v -> NOT has(declared, v), applied)) AS undeclared,
-       countIf(action_type IN ('execute', 'escalate')) AS acting, countIf(action_type IN ('execute', 'escalate') AND execution_error != '') AS errors,
+       countIf(known AND action != '' AND NOT has({tools:Array(String)}, tool) AND NOT has(named, action)) AS new_tools,
+       countIf(known AND action_type != 'deny') AS deciding,
+       sumForEach(arrayMap(v -> toUInt64(known AND action_type != 'deny' AND has(declared, v) AND has(applied, v)), {values:Array(String)})) AS applied_values,
+       countIf(has_execution AND acts) AS acting, countIf(has_execution AND acts AND execution_error != '') AS errors,
        countIf(has_execution) AS executions, toFloat64(sumIf(cost_cents, has_execution)) AS cost,
        countIf(confidence IS NOT NULL) AS confident, ifNull(sum(confidence), 0) AS confidence_sum
 FROM
 (
-    SELECT step, action_type, escalation_required, execution_error, has_execution, cost_cents, confidence, known, declared, applied,
+    SELECT step, action_type, action_type IN ('execute', 'escalate') AS acts, escalation_required, execution_error, has_execution, cost_cents, confidence, known, declared, applied, action,
+           concat('action_name:', action) AS long_tool, if(length(long_tool) > 128, concat('action_name:sha256:', lower(hex(SHA256(long_tool)))), long_tool) AS tool,
+           arrayConcat(bounded, named_elsewhere) AS named,
            known AND action_type != 'deny' AND NOT has(bounded, action) AND NOT arrayAll(part -> has(bounded, trimBoth(part)), splitByChar(',', action)) AS outside
     FROM
     (
@@ -34,7 +40,9 @@ FROM
     LEFT JOIN
     (
         SELECT card_id, true AS known, arrayMap(v -> toString(v), declared_values) AS declared,
-               arrayMap(v -> toString(v), arrayConcat(bounded_actions, arrayMap(entry -> trimBoth(splitByChar(':', entry)[1]), bounded_actions))) AS bounded
+               arrayMap(v -> toString(v), arrayConcat(bounded_actions, arrayMap(entry -> trimBoth(splitByChar(':', entry)[1]), bounded_actions))) AS bounded,
+               arrayMap(v -> toString(v), arrayConcat(forbidden_actions, arrayMap(entry -> trimBoth(splitByChar(':', entry)[1]), forbidden_actions),
+                   arrayFlatten(arrayMap(c -> arrayFilter((part, i) -> i % 2 = 0, splitByChar('"', c), arrayEnumerate(splitByChar('"', c))), escalation_triggers.condition)))) AS named_elsewhere
         FROM cards FINAL
         WHERE tenant = {tenant:String} AND agent_id = {agent:String}
         ORDER BY registered_at
