@@ -20,21 +20,24 @@ demo:
 	$(GO) run ./cmd/plumbline demo
 
 # Packages that start no goroutine, and neither do their tests (integration/floors checks it): the race detector
-# finds nothing there, and takes three times the CPU. The tests of the stages run them with it.
-ONE_GOROUTINE := ./schema ./schema/a2a ./schema/json ./schema/mcp ./schema/openapi ./schema/signature \
+# finds nothing there, and takes three times the CPU. The tests of the stages run them with it. The longest come first.
+ONE_GOROUTINE := ./aivs ./aivs/export ./ledger ./fleet ./integration/floors \
+	./schema ./schema/a2a ./schema/json ./schema/mcp ./schema/openapi ./schema/signature \
 	./aap ./aap/coherence ./aap/condition ./aap/drift ./aap/drift/inject ./aap/eval ./aap/reference ./aap/session ./aap/similarity \
-	./aivs/export ./aivs/keyring ./aivs/micro ./aivs/pyjson ./aivs/redact ./aivs/report ./fleet ./ledger ./message ./message/audit
+	./aivs/anchor ./aivs/keyring ./aivs/micro ./aivs/pyjson ./aivs/redact ./aivs/report ./message ./message/audit \
+	./cmd/plumbline/bench/floor ./examples ./pipeline/events ./pipeline/keyfile ./pipeline/otel ./pipeline/reload ./pipeline/subject ./pipeline/wire
 
 # go vet is told of the race detector so that what it compiles serves the tests, too: on
 # a fresh machine this spares 190 s of CPU. Four packages at a time, because tests wait for
 # answers and for ack waits: with three, a fifth of two cores was idle. The tests' files are in
 # memory where there is room. The tests of aap/drift/trial run twice: one of them only without the race detector.
+# Those of integration/web need a browser (make test-web).
 test:
 	@test -n "$(RACE)" || echo "make test: no C compiler found: the race detector is off"
 	$(TEST_ENV) $(GO) vet $(RACE) ./...
 	$(GO) test -vet=off -timeout 20m $(ONE_GOROUTINE) ./aap/drift/trial
 	$(TEST_ENV) sh integration/inmemory.sh $(GO) test $(RACE) -vet=off -timeout 20m -p 4 \
-	  $$($(GO) list ./... | grep -vxF "$$($(GO) list $(ONE_GOROUTINE))")
+	  $$($(GO) list ./... | grep -vxF "$$($(GO) list $(ONE_GOROUTINE) ./integration/web)")
 
 # The pages that people look at, in headless Chromium, which comes from Debian's packages if none is here.
 test-web:

@@ -10,7 +10,6 @@ import (
 	"io"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -31,29 +30,21 @@ func TestFlippingAnyByteIsRefused(t *testing.T) {
 		t.Fatalf("%+v", report)
 	}
 	script := bytes.Index(content, verifier)
-	const workers = 4
 	step, stepInScript := 21, 315
 	if *exhaustive {
 		step, stepInScript = 1, 1
 	}
-	var all sync.WaitGroup
-	for w := range workers {
-		mine := bytes.Clone(content)
-		all.Go(func() {
-			for at := w; at < len(mine); at += workers {
-				inScript := at >= script && at < script+len(verifier)
-				if at%step != 0 || inScript && at%stepInScript != 0 {
-					continue
-				}
-				mine[at] ^= 1 << (at % 8)
-				if report := judgeContent(t, mine, options); report.Intact {
-					t.Errorf("verified although byte %d was flipped", at)
-				}
-				mine[at] ^= 1 << (at % 8)
-			}
-		})
+	for at := range content {
+		inScript := at >= script && at < script+len(verifier)
+		if at%step != 0 || inScript && at%stepInScript != 0 {
+			continue
+		}
+		content[at] ^= 1 << (at % 8)
+		if report := judgeContent(t, content, options); report.Intact {
+			t.Errorf("verified although byte %d was flipped", at)
+		}
+		content[at] ^= 1 << (at % 8)
 	}
-	all.Wait()
 }
 
 // judgeContent is judge without the gzip layer.
