@@ -27,6 +27,11 @@ ONE_GOROUTINE := ./aivs ./aivs/export ./ledger ./fleet ./integration/floors \
 	./aivs/anchor ./aivs/keyring ./aivs/micro ./aivs/pyjson ./aivs/redact ./aivs/report ./message ./message/audit \
 	./cmd/plumbline/bench/floor ./examples ./pipeline/events ./pipeline/keyfile ./pipeline/otel ./pipeline/reload ./pipeline/subject ./pipeline/wire
 
+# Tests of pipeline/drift that skip with the race detector: they start no goroutine, and take a minute with it (integration/floors
+# checks that none is missing here).
+WITHOUT_RACE := TestSeriesAreSmallInMemory TestNoSeriesAtRestIsLarge
+space := $(subst ,, )
+
 # go vet is told of the race detector so that what it compiles serves the tests, too: on
 # a fresh machine this spares 190 s of CPU. Four packages at a time, because tests wait for
 # answers and for ack waits: with three, a fifth of two cores was idle. The tests' files are in
@@ -36,6 +41,7 @@ test:
 	@test -n "$(RACE)" || echo "make test: no C compiler found: the race detector is off"
 	$(TEST_ENV) $(GO) vet $(RACE) ./...
 	$(GO) test -vet=off -timeout 20m $(ONE_GOROUTINE) ./aap/drift/trial
+	$(GO) test -vet=off -timeout 20m -run '^($(subst $(space),|,$(WITHOUT_RACE)))$$' ./pipeline/drift
 	$(TEST_ENV) sh integration/inmemory.sh $(GO) test $(RACE) -vet=off -timeout 20m -p 4 \
 	  $$($(GO) list ./... | grep -vxF "$$($(GO) list $(ONE_GOROUTINE) ./integration/web)")
 

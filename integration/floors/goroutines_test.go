@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -111,6 +112,50 @@ func starts(t *testing.T, path string, text []byte) (places []string) {
 		return true
 	})
 	return places
+}
+
+// Each test that skips with the race detector is run without it by make test, which names its package or the test.
+func TestTestsWithoutRaceDetectorRun(t *testing.T) {
+	look(t, root)
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, recipe, _ := strings.Cut(string(makefile), "\ntest:\n")
+	recipe, _, _ = strings.Cut(recipe, "\n\n")
+	alone := regexp.MustCompile(`(?m)^WITHOUT_RACE := (.*)$`).FindSubmatch(makefile)
+	if alone == nil {
+		t.Fatal("the Makefile has no WITHOUT_RACE")
+	}
+	names, found := strings.Fields(string(alone[1])), 0
+	skip := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\) \{\n\tif raceEnabled \{\n\t\tt\.Skip\(`)
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		for _, match := range skip.FindAllSubmatch(text, -1) {
+			found++
+			whole := strings.Contains(recipe, "$(ONE_GOROUTINE) ./"+dir+"\n")
+			if named := slices.Contains(names, string(match[1])) && strings.Contains(recipe, "$(WITHOUT_RACE)))$$' ./"+dir+"\n"); !whole && !named {
+				t.Errorf("%s: %s skips with the race detector, and make test does not run it without", path, match[1])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found < len(names)+1 {
+		t.Errorf("%d tests skip with the race detector, the Makefile names %q", found, names)
+	}
 }
 
 func TestStartsOfGoroutinesAreFound(t *testing.T) {

@@ -79,6 +79,9 @@ func endedLives(t testing.TB) *lives {
 // A series takes at most 4 KiB at every trace of its life: of the recorded agents, whose sessions run side by side,
 // whether they say where these end or not, and of the simulated fleet.
 func TestSeriesAreSmallInMemory(t *testing.T) {
+	if raceEnabled {
+		t.Skip("starts no goroutine, and takes half a minute with the race detector: make test runs it without")
+	}
 	for name, lives := range map[string]func(testing.TB) *lives{"recorded": recordedLives, "recorded, with ends": endedLives, "simulated": fleetLives} {
 		t.Run(name, func(t *testing.T) {
 			l := lives(t)
@@ -204,6 +207,9 @@ func (p *publisher) trace(i int) *schema.Trace {
 // under each rule, and this changes no result. The publishers have 64 sessions in their baselines, many tools and
 // values, and a change that lasts; others have the longest names and ids, too, and figures that are all different.
 func TestNoSeriesAtRestIsLarge(t *testing.T) {
+	if raceEnabled {
+		t.Skip("starts no goroutine, and takes half a minute with the race detector: make test runs it without")
+	}
 	uuid := func(i int) string {
 		sum := schema.DigestOf([]byte{byte(i % 64)})
 		return fmt.Sprintf("%x-%x-4%x-a%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])[:36]
