@@ -170,6 +170,10 @@ func TestChartSchemaHasTheSettings(t *testing.T) {
 	if err := json.Unmarshal(text, &schema); err != nil {
 		t.Fatal(err)
 	}
+	var shared object
+	if err := json.Unmarshal(schema.Properties["settings"], &shared); err != nil {
+		t.Fatal(err)
+	}
 	sources, err := filepath.Glob(chart + "/templates/_config.tpl")
 	if err != nil || len(sources) != 1 {
 		t.Fatal(sources, err)
@@ -195,9 +199,10 @@ func TestChartSchemaHasTheSettings(t *testing.T) {
 			_, listed := service.Properties.Settings.Properties[m[1]]
 			delete(service.Properties.Settings.Properties, m[1])
 			// What is secret comes from the environment; key_file would part the key from its list.
-			own := strings.Contains(string(template), `"`+m[1]+`"`) || slices.Contains([]string{"nats_user", "nats_password", "nats_token", "clickhouse_dsn", "letters_dsn", "key_file", "log_level", "log_format"}, m[1])
+			_, ofAll := shared.Properties[m[1]]
+			own := ofAll || strings.Contains(string(template), `"`+m[1]+`"`) || slices.Contains([]string{"nats_user", "nats_password", "nats_token", "clickhouse_dsn", "letters_dsn", "key_file"}, m[1])
 			if listed == own {
-				t.Errorf("%s.settings.%s: is set by the chart: %v; is in values.schema.json: %v", name, m[1], own, listed)
+				t.Errorf("%s.settings.%s: is set by the chart or for all services: %v; is in values.schema.json: %v", name, m[1], own, listed)
 			}
 		}
 		for unknown := range service.Properties.Settings.Properties {

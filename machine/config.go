@@ -69,6 +69,8 @@ type Config struct {
 	Copies  exporter.Copies  // where bundles are copied in addition to the data directory; no copies where empty
 	Anchors exporter.Anchors // time stamps and a log of bundles, in addition to their signature; none where empty
 
+	OTLP *config.OTLP // where own metrics and spans are sent; nowhere where nil
+
 	Connections *admission.Config // bounds on publishers' connections; ingest's default where nil
 
 	NATS       config.NATS       // an external broker; embedded where URL is empty
@@ -157,6 +159,10 @@ func (c *Config) complete() error {
 		comparison := drift.DefaultComparison()
 		c.DriftComparison = &comparison
 	}
+	if c.OTLP == nil {
+		nowhere := config.DefaultOTLP()
+		c.OTLP = &nowhere
+	}
 	if c.Stages == nil {
 		c.Stages = Stages()
 	}
@@ -185,6 +191,7 @@ func (c *Config) validate() config.Faults {
 	if c.NATS.URL != "" {
 		common.NATS = c.NATS
 	}
+	common.OTLP = *c.OTLP
 	faults := config.Faults(common.Validate())
 	faults.CheckAddress("listen", c.Listen)
 	faults = append(faults, ingest.OTLPGRPCFaults(c.OTLPGRPC, c.TokenFile)...)
@@ -236,7 +243,7 @@ func (c *Config) validate() config.Faults {
 			faults.Check(false, "console_listen", "%s", fault.Message)
 		}
 	}
-	return slices.Concat(faults, c.NATS.FileFaults(), c.Copies.S3.FileFaults(), c.Anchors.FileFaults())
+	return slices.Concat(faults, c.NATS.FileFaults(), c.OTLP.FileFaults(), c.Copies.S3.FileFaults(), c.Anchors.FileFaults())
 }
 
 // exists reports whether there is something with this name, be it unreadable: a token file that cannot

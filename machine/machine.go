@@ -22,6 +22,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/service"
+	"github.com/plumbline/plumbline/pipeline/telemetry"
 )
 
 // Machine is a running machine: the servers and the stages.
@@ -39,8 +40,10 @@ type Machine struct {
 	routes   *obs.Routes             // of the stages; ingest serves them
 	held     map[string]*service.Env // of stages whose leases this machine holds and that are not started yet
 	stages   []*stage
-	space    func() error // ends what shows the free space of the servers' directories; nil before it began
-	failed   chan error   // the first stage that ended by itself
+	exporter *telemetry.Exporter // of own metrics and spans; nil: none are sent
+	exports  func()              // ends it; nil before it began
+	space    func() error        // ends what shows the free space of the servers' directories; nil before it began
+	failed   chan error          // the first stage that ended by itself
 }
 
 // giveUp bounds the cleanup after a failed start.
@@ -98,6 +101,9 @@ func (m *Machine) start(ctx context.Context) error {
 		m.showFaults("database", func() error { return m.servers.engine.State().Fault })
 	}
 	m.showSpace()
+	if err := m.sendTelemetry(); err != nil {
+		return err
+	}
 	m.where = m.endpoints(m.listener.Addr(), sessionKey, handshakeKey)
 	m.cfg.Progress("starting the services")
 	for _, name := range Stages() {
@@ -145,8 +151,24 @@ func (m *Machine) showSpace() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	m.space = func() error { cancel(); return <-ended }
-	metrics := prometheus.WrapRegistererWith(prometheus.Labels{"stage": "up"}, m.registry)
-	go func() { ended <- service.ShowSpace(ctx, metrics, directories...) }()
+	go func() { ended <- service.ShowSpace(ctx, m.ownMetrics(), directories...) }()
+}
+
+// sendTelemetry begins to send the metrics and spans of all stages until Stop, where that is configured.
+func (m *Machine) sendTelemetry() (err error) {
+	m.exporter, err = telemetry.Open(m.cfg.OTLP, telemetry.Process{
+		Name: "up", Version: m.cfg.Version, Tenant: m.cfg.Tenant, Gatherer: m.registry, Metrics: m.ownMetrics(), Log: m.cfg.Log,
+	})
+	if err != nil {
+		return err
+	}
+	m.exports = m.exporter.Start()
+	return nil
+}
+
+// ownMetrics returns where the metrics are registered that no stage has.
+func (m *Machine) ownMetrics() prometheus.Registerer {
+	return prometheus.WrapRegistererWith(prometheus.Labels{"stage": "up"}, m.registry)
 }
 
 // claim takes the data directory and the listen address of ingest for this machine,
@@ -251,6 +273,9 @@ func (m *Machine) Stop(ctx context.Context) error {
 	}
 	if m.space != nil {
 		faults = append(faults, m.space())
+	}
+	if m.exports != nil {
+		m.exports()
 	}
 	if m.servers.engine != nil {
 		faults = append(faults, m.servers.engine.Stop(ctx))

@@ -171,13 +171,13 @@ func TestWrongConfigIsRefusedWhole(t *testing.T) {
 	var copies exporter.Copies
 	copies.ObjectStore, copies.S3.Endpoint, copies.S3.Bucket, copies.S3.CredentialsFile, copies.S3.CAFile = "a b", "https://h", "bucket", file+".none", file
 	_, err := machine.Start(t.Context(), machine.Config{DataDir: filepath.Join(file, "data"), Listen: "nowhere", TokenFile: file + ".none", Stages: []string{machine.Ingest, "judge"}, DrainBudget: -1,
-		MemoryBytes: 1, SealIdle: -1, DriftResidentBytes: 1, SealSchedule: []string{"daily"}, Redact: []string{"urls"}, NATS: config.NATS{URL: "nats", CAFile: file + ".none"}, ClickHouse: config.ClickHouse{DSN: "http://h"},
+		MemoryBytes: 1, SealIdle: -1, DriftResidentBytes: 1, SealSchedule: []string{"daily"}, Redact: []string{"urls"}, NATS: config.NATS{URL: "nats", CAFile: file + ".none"}, ClickHouse: config.ClickHouse{DSN: "http://h"}, OTLP: &config.OTLP{Endpoint: "grpc://h", CAFile: file},
 		Copies: copies, Anchors: exporter.Anchors{TSAURL: "https://h", TSACertFile: file}, Thresholds: new(machine.Thresholds)})
 	if !errors.Is(err, config.ErrUsage) {
 		t.Fatalf("error is %v, want a usage error", err)
 	}
 	for _, key := range []string{"listen:", "stages:", "drain_budget:", "memory:", "seal_idle:", "seal_schedule[0]:", "redact:", "nats_url:", "clickhouse_dsn:",
-		"token_file:", "data:", "nats_ca_file:", "object_store:", "s3_credentials_file:", "s3_ca_file:", "tsa_cert_file:", "drift_sustained:", "drift_resident_bytes:"} {
+		"token_file:", "data:", "nats_ca_file:", "object_store:", "s3_credentials_file:", "s3_ca_file:", "tsa_cert_file:", "otlp_endpoint:", "otlp_ca_file:", "drift_sustained:", "drift_resident_bytes:"} {
 		if !strings.Contains(err.Error(), key) {
 			t.Errorf("error %q does not name %s", err, key)
 		}

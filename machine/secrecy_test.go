@@ -10,8 +10,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/machine"
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
@@ -49,10 +51,10 @@ func planted() []stream.Record {
 }
 
 // Agents put secrets into what they send, in every way. No service shows one of them
-// in its log, at any level, in its metrics or in its health.
+// in its log, at any level, in its metrics, in its health or in what it sends over OTLP.
 func TestSecretsAreInNoLogAndNoMetric(t *testing.T) {
-	log, dir := new(lockedBuffer), t.TempDir()
-	m, err := machine.Start(t.Context(), machine.Config{DataDir: dir, Listen: "127.0.0.1:0",
+	log, dir, receiver := new(lockedBuffer), t.TempDir(), receiveTelemetry(t)
+	m, err := machine.Start(t.Context(), machine.Config{DataDir: dir, Listen: "127.0.0.1:0", OTLP: &config.OTLP{Endpoint: receiver.URL, Interval: time.Second},
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
 		t.Fatal(err)
@@ -76,6 +78,7 @@ func TestSecretsAreInNoLogAndNoMetric(t *testing.T) {
 	for _, path := range []string{"/metrics", "/healthz", "/readyz"} {
 		checkAnswer(t, http.MethodGet, at.IngestURL+path, "")
 	}
+	pipelinetest.Await(t, "metrics, and spans of each stage", receiver.complete)
 	stop(t, m)
 	checkLog(t, "the services", log.String())
 	for _, server := range []string{"broker/broker.log", "engine/engine.out"} {

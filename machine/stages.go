@@ -39,6 +39,7 @@ func (m *Machine) StartStage(name string) error {
 		env = m.newEnv(name)
 	}
 	delete(m.held, name) // the stage releases the lease
+	env.Spans = m.exporter.Tracer(name)
 	serve, faults := m.stageOf(name, env)
 	if err := config.Faults(faults).Err(); err != nil {
 		return fmt.Errorf("stage %s: %w", name, err)

@@ -41,7 +41,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"up", "Run broker, database engine and all services on this machine.", &upCommand{
-			Connections: admission.Default(), DriftComparison: drift.DefaultComparison(), Thresholds: machine.PublishedThresholds(),
+			Connections: admission.Default(), DriftComparison: drift.DefaultComparison(), Thresholds: machine.PublishedThresholds(), OTLP: config.DefaultOTLP(),
 			SealIdle: exporter.Default().Idle, DriftResidentBytes: drift.Default().ResidentBytes, Memory: engine.DefaultMemory >> 20, NATS: config.NATS{Replicas: 1}}},
 		{"demo", "Run everything on a simulated fleet, and compare the findings with the planted faults.", &demoCommand{}},
 		{"send", "Publish traces from files.", &sendCommand{}},

@@ -50,6 +50,8 @@ type upCommand struct {
 
 	Connections admission.Config `embed:"" group:"Connections of publishers"`
 
+	OTLP config.OTLP `embed:"" prefix:"otlp-" group:"Own metrics and spans over OTLP (docs/OTEL.md)"`
+
 	DriftComparison drift.Comparison `embed:"" prefix:"drift-" group:"What drift compares with, in modes sessions and pinned (docs/DRIFT.md)"`
 
 	Thresholds machine.Thresholds `embed:"" group:"Thresholds, if they differ from the published ones (AAP section 8.3)"`
@@ -144,7 +146,7 @@ func (c *upCommand) config(con *console) machine.Config {
 		DataDir: c.Data, Listen: c.Listen, OTLPGRPC: c.OTLPGRPCListen, Console: c.console(), TokenFile: c.TokenFile, TLSCertFile: c.TLSCertFile, TLSKeyFile: c.TLSKeyFile,
 		CardSignatures: c.CardSignatures, CardIssuerKeysFile: c.CardIssuerKeysFile, A2AAgentCards: c.A2AAgentCards, MessagePoliciesFile: c.MessagePoliciesFile, WebhooksFile: c.WebhooksFile,
 		Ports: c.Ports, NATS: c.NATS, ClickHouse: c.ClickHouse, Copies: c.Copies, Anchors: c.Anchors,
-		DriftMode: c.DriftMode, DriftResidentBytes: c.DriftResidentBytes, DriftComparison: &c.DriftComparison, Thresholds: &c.Thresholds, Connections: &c.Connections,
+		DriftMode: c.DriftMode, DriftResidentBytes: c.DriftResidentBytes, DriftComparison: &c.DriftComparison, Thresholds: &c.Thresholds, Connections: &c.Connections, OTLP: &c.OTLP,
 		SealIdle: c.SealIdle, SealSchedule: c.SealSchedule, Redact: c.Redact, MemoryBytes: c.Memory << 20, DrainBudget: c.DrainBudget,
 		Version: service.BuildVersion(), Log: log,
 		Progress: func(message string) { fmt.Fprintln(con.errs, message) }, Fetching: con.fetching,

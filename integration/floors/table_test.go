@@ -60,6 +60,7 @@ var table = []floor{
 	{of: list("pipeline/events", "pipeline/keystore", "pipeline/keyfile", "pipeline/tlog", "pipeline/outbox", "pipeline/destination/...",
 		"-pipeline/destination/s3/...", "pipeline/durable", "pipeline/subject", "pipeline/transport", "pipeline/auth", "pipeline/admission", "pipeline/problem", "pipeline/obs", "pipeline/reload"),
 		never: list(nats, clickhouse, kong, "pipeline/stream", "pipeline/store", "pipeline/database", "pipeline/config", "pipeline/service"), why: "files, formats and rules: other packages own the broker and the database"},
+	{of: list("pipeline/telemetry"), never: list(nats, clickhouse, "pipeline/stream", "pipeline/store", "pipeline/database", "pipeline/service"), why: "what a process says about itself depends on no broker and no database"},
 	{of: list("pipeline/subject"), pure: true, why: "names only"},
 	{of: list("pipeline/wire"), only: list("pipeline/wire", "pipeline/subject", "ledger/...", "schema/..."), pure: true,
 		never: list(nats, clickhouse, kong, prometheus, yaml), why: "messages are encoded and decoded without a broker"},

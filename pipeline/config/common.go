@@ -44,6 +44,7 @@ type Common struct {
 	DrainBudget time.Duration `help:"Time to finish the work in progress after the first SIGTERM."`
 
 	NATS NATS `embed:"" prefix:"nats-"`
+	OTLP OTLP `embed:"" prefix:"otlp-"`
 }
 
 // NATS configures the connection to the broker. URL alone is enough for a broker on this machine.
@@ -103,6 +104,7 @@ func DefaultCommon(adminListen string) Common {
 		AdminListen: adminListen,
 		DrainBudget: 30 * time.Second,
 		NATS:        NATS{URL: "nats://127.0.0.1:4222", Replicas: 1},
+		OTLP:        DefaultOTLP(),
 	}
 }
 
@@ -123,7 +125,7 @@ func (c *Common) Validate() []Fault {
 	faults.CheckAddress("admin_listen", c.AdminListen)
 	faults.Check(c.DrainBudget > 0, "drain_budget", "%s: want more than 0", c.DrainBudget)
 	c.NATS.validate(&faults)
-	return faults
+	return append(faults, c.OTLP.Validate()...)
 }
 
 // LogFaults returns the faults of the settings of a log.
@@ -135,9 +137,9 @@ func LogFaults(format, level string) (faults Faults) {
 	return faults
 }
 
-// FileFaults returns the faults of the broker's files. A command with files of its own appends to
+// FileFaults returns the faults of the files of NATS and OTLP. A command with files of its own appends to
 // them.
-func (c *Common) FileFaults() []Fault { return c.NATS.FileFaults() }
+func (c *Common) FileFaults() []Fault { return append(c.NATS.FileFaults(), c.OTLP.FileFaults()...) }
 
 func (n *NATS) validate(faults *Faults) {
 	for address := range strings.SplitSeq(n.URL, ",") {

@@ -112,6 +112,8 @@ func (s *stage) commit(ctx context.Context, b *batch) error {
 		s.committing.Store(&oldest)
 		defer s.committing.Store(nil)
 	}
+	span := s.env.Spans.Begin("store drift", time.Now())
+	span.Number("plumbline.traces", b.messages)
 	for _, step := range []struct {
 		operation string
 		do        func() error
@@ -130,10 +132,13 @@ func (s *stage) commit(ctx context.Context, b *batch) error {
 			return s.source.Done(ctx, b.through)
 		}},
 	} {
+		span.Step(step.operation)
 		if err := s.env.Retry.Do(ctx, step.operation, step.do); err != nil {
+			span.End(err)
 			return err
 		}
 	}
+	span.End(nil)
 	s.metrics.committed(b)
 	return nil
 }

@@ -289,26 +289,35 @@ func (e *exporter) horizon(ctx context.Context) (floor uint64, created time.Time
 func (e *exporter) seal(ctx context.Context, group []*openSession, floor uint64, created time.Time) error {
 	return e.env.Retry.Do(ctx, "seal sessions", func() error {
 		var head *events.LogHead
+		began := time.Now()
 		jobs, err := e.plan(ctx, group, floor, created) // the existing plan, or a new one
 		if err != nil || len(jobs) == 0 {
 			return err
 		}
-		for _, step := range []func() error{
-			func() error { return e.readTraces(ctx, jobs) },
-			func() error { return each(ctx, jobs, e.compare) }, // rows with receipts
-			func() error { return each(ctx, jobs, e.convert) }, // to the contents of a bundle: add cards, redact, begin the verdict
-			func() error { return e.ask(ctx, jobs) },           // query other sessions for the verdict
-			func() error { return e.source.Confirm(ctx) },
-			func() error { return e.commit(ctx, jobs) }, // write plans to the bucket, then files; a crash in between: the plan gives the same file
-			func() error { return e.source.Confirm(ctx) },
-			func() error { head, err = e.keep(ctx, jobs); return err }, // in log and lists of copies; a crash after it: they already have the same
-			func() error { return e.record(ctx, jobs, head) },          // a crash after it: the same rows, alerts and events are written again, under the same ids
-			func() error { return e.finish(ctx, jobs) },                // a crash after it: nothing is left to do
+		span := e.env.Spans.Begin("seal sessions", began)
+		span.Number("plumbline.sessions", len(jobs))
+		for _, step := range []struct {
+			operation string
+			do        func() error
+		}{
+			{"read traces", func() error { return e.readTraces(ctx, jobs) }},
+			{"compare rows with receipts", func() error { return each(ctx, jobs, e.compare) }},
+			{"make contents", func() error { return each(ctx, jobs, e.convert) }}, // of a bundle: add cards, redact, begin the verdict
+			{"query other sessions", func() error { return e.ask(ctx, jobs) }},    // for the verdict
+			{"confirm ownership", func() error { return e.source.Confirm(ctx) }},
+			{"write plans and files", func() error { return e.commit(ctx, jobs) }}, // plans to the bucket, then files; a crash in between: the plan gives the same file
+			{"confirm ownership", func() error { return e.source.Confirm(ctx) }},
+			{"keep in log and copies", func() error { head, err = e.keep(ctx, jobs); return err }}, // a crash after it: they already have the same
+			{"record", func() error { return e.record(ctx, jobs, head) }},                          // a crash after it: the same rows, alerts and events are written again, under the same ids
+			{"finish", func() error { return e.finish(ctx, jobs) }},                                // a crash after it: nothing is left to do
 		} {
-			if err := step(); err != nil {
+			span.Step(step.operation)
+			if err := step.do(); err != nil {
+				span.End(err)
 				return err
 			}
 		}
+		span.End(nil)
 		e.forget(jobs)
 		return nil
 	})

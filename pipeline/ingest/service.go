@@ -111,7 +111,7 @@ func newServer(address net.Addr, cfg *Config, env *service.Env) (*server, error)
 	s := &server{
 		env: env, cfg: cfg, files: read,
 		router: request.New(request.Config{
-			Keeper: read.keeper, Memory: cfg.MaxInFlightBytes, Timeout: cfg.RequestTimeout, Log: env.Log, Metrics: env.Metrics,
+			Keeper: read.keeper, Memory: cfg.MaxInFlightBytes, Timeout: cfg.RequestTimeout, Log: env.Log, Metrics: env.Metrics, Spans: env.Spans,
 		}),
 		insecure:  cfg.secure(address),
 		conflicts: &conflicts{seed: maphash.MakeSeed()},

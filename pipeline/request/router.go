@@ -30,6 +30,8 @@ import (
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/problem"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/telemetry"
+	"github.com/plumbline/plumbline/pipeline/wire"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -50,6 +52,7 @@ type Config struct {
 	Timeout time.Duration // for a body
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
+	Spans   *telemetry.Tracer // nil: requests have no spans
 }
 
 // New returns a router without routes.
@@ -116,6 +119,7 @@ func (rt *Router) answered(name string, refuse Refuse, handle Handler) http.Hand
 			code = refuse(w, r, rt.Failure(name, err))
 		}
 		rt.took.WithLabelValues(name, strconv.Itoa(code)).Observe(time.Since(began).Seconds())
+		rt.Spans.Request(name, r.Header.Get(wire.HeaderTraceparent), began, code)
 		if code == http.StatusRequestEntityTooLarge {
 			rt.linger(w, r, began)
 		}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/telemetry"
 )
 
 // Env is the environment of a stage.
@@ -23,7 +24,8 @@ type Env struct {
 	Routes      *obs.Routes // routes that the stage adds to its process's HTTP interface
 	Retry       *Retrier
 	DrainBudget time.Duration
-	Held        *Held // the result of Hold, if the process took the lease before the stage began; else nil
+	Spans       *telemetry.Tracer // makes the spans of the stage; nil: they are sent nowhere
+	Held        *Held             // the result of Hold, if the process took the lease before the stage began; else nil
 }
 
 // NewEnv returns the environment of one stage. The stage is not ready until it calls Started.

@@ -14,6 +14,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/admission"
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/obs"
+	"github.com/plumbline/plumbline/pipeline/telemetry"
 )
 
 // The exit codes.
@@ -49,7 +50,30 @@ func Main(cmd config.Command, cfg config.Config, serve func(context.Context, *En
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	return exitCode(env.Log, supervise(signals, env, withAdmin(common.AdminListen, serve)))
+	endTelemetry, err := env.sendTelemetry(common)
+	if err != nil {
+		return exitCode(env.Log, fmt.Errorf("%w: %w", config.ErrUsage, err))
+	}
+	err = supervise(signals, env, withAdmin(common.AdminListen, serve))
+	if !errors.Is(err, errLeft) {
+		endTelemetry() // after the drain, whose budget it must not use
+	}
+	return exitCode(env.Log, err)
+}
+
+// sendTelemetry begins to send the metrics and spans of a service, where that is configured.
+func (e *Env) sendTelemetry(common *config.Common) (end func(), err error) {
+	if err := e.ShowCertificate("otlp_ca_file", common.OTLP.CAFile); err != nil {
+		return nil, err
+	}
+	exporter, err := telemetry.Open(&common.OTLP, telemetry.Process{
+		Name: e.Name, Version: e.Version, Tenant: common.Tenant, Gatherer: e.Gatherer, Metrics: e.Metrics, Log: e.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.Spans = exporter.Tracer(e.Name)
+	return exporter.Start(), nil
 }
 
 func exitCode(log *slog.Logger, err error) int {

@@ -168,6 +168,8 @@ func (v *verifier) commit(ctx context.Context, b *batch) error {
 		return nil
 	}
 	through := b.messages[len(b.messages)-1].Sequence
+	span := v.env.Spans.Begin("verify traces", b.since)
+	span.Number("plumbline.traces", len(b.messages))
 	for _, step := range []struct {
 		operation string
 		do        func() error
@@ -180,10 +182,13 @@ func (v *verifier) commit(ctx context.Context, b *batch) error {
 		{"judge traces of late cards", func() error { return v.late.recheck(ctx, b) }},             // after a crash the traces are judged by these cards
 		{"record that traces are done", func() error { return v.source.Done(ctx, through) }},       // after a crash nothing is read again
 	} {
+		span.Step(step.operation)
 		if err := v.env.Retry.Do(ctx, step.operation, step.do); err != nil {
+			span.End(err)
 			return err
 		}
 	}
+	span.End(nil)
 	v.metrics.committed(b)
 	v.late.recheckRevocations(b) // a start checks all revocations, so a crash before this loses nothing
 	return nil

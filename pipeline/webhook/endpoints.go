@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/transport"
 	"github.com/plumbline/plumbline/schema"
@@ -40,7 +40,7 @@ const (
 // key is one. It refuses a file that others can write, because it decides where alerts go. No
 // error contains a URL, which may contain a secret.
 func ReadEndpoints(path string) ([]Endpoint, error) {
-	text, err := readFile(path, mostFileBytes, 0o022, "lets others change it: chmod go-w")
+	text, err := config.ReadGuarded(path, mostFileBytes, 0o022, "lets others change it: chmod go-w")
 	if err != nil {
 		return nil, err
 	}
@@ -49,31 +49,6 @@ func ReadEndpoints(path string) ([]Endpoint, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return endpoints, nil
-}
-
-// readFile reads a file of at most so many bytes. It refuses a longer one whole, and one whose mode has a forbidden
-// bit; advice says what that bit permits, and the command that removes it.
-func readFile(path string, most int, forbidden os.FileMode, advice string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if mode := info.Mode().Perm(); mode&forbidden != 0 {
-		return nil, fmt.Errorf("%s: mode %#o %s %s", path, mode, advice, path)
-	}
-	text, err := io.ReadAll(io.LimitReader(file, int64(most)+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > most {
-		return nil, fmt.Errorf("%s: is larger than %d bytes", path, most)
-	}
-	return text, nil
 }
 
 func parseEndpoints(text []byte) ([]Endpoint, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/reload"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/transport"
 	"github.com/plumbline/plumbline/schema"
 )
 
@@ -108,7 +109,7 @@ func newOutlet(cfg *Config, env *service.Env, broker broker, m *metrics, e *Endp
 	}
 	m.show(e.Name)
 	return &outlet{
-		env: env, tenant: cfg.Tenant, endpoint: e, secrets: secrets, client: newHTTPClient(), metrics: m, broker: broker,
+		env: env, tenant: cfg.Tenant, endpoint: e, secrets: secrets, client: transport.Outbound(nil), metrics: m, broker: broker,
 		waits: backoff.NewExponentialBackOff(backoff.WithInitialInterval(first), backoff.WithMultiplier(2),
 			backoff.WithMaxInterval(longestWait), backoff.WithMaxElapsedTime(0)),
 	}, nil

@@ -23,6 +23,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/pipeline/transport"
 )
 
 const (
@@ -174,13 +175,13 @@ func TestReasonsHaveNoContent(t *testing.T) {
 			}
 		}()
 		e := s.endpoint(c.name, "http://"+listener.Addr().String()+"/SECRET")
-		got := send(t.Context(), newHTTPClient(), &e, []Secret{NewSecret()}, "test", &alert{id: "a", body: []byte(`{"SECRET":1}`)})
+		got := send(t.Context(), transport.Outbound(nil), &e, []Secret{NewSecret()}, "test", &alert{id: "a", body: []byte(`{"SECRET":1}`)})
 		wanted := slices.ContainsFunc(c.want, func(want string) bool { return strings.HasSuffix(got.reason, want) })
 		if got.outcome != unavailable || !wanted || strings.Contains(got.reason, "SECRET") {
 			t.Errorf("%s: %s %q, want %q", c.name, got.outcome, got.reason, c.want)
 		}
 		_ = listener.Close()
-		got = send(t.Context(), newHTTPClient(), &e, []Secret{NewSecret()}, "test", &alert{id: "a"})
+		got = send(t.Context(), transport.Outbound(nil), &e, []Secret{NewSecret()}, "test", &alert{id: "a"})
 		if got.outcome != unavailable || !strings.Contains(got.reason, "connection refused") || strings.Contains(got.reason, "SECRET") {
 			t.Errorf("%s, closed: %s %q", c.name, got.outcome, got.reason)
 		}

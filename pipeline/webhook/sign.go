@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/plumbline/plumbline/pipeline/config"
 )
 
 // The headers of Standard Webhooks.
@@ -62,7 +64,7 @@ func ParseSecret(text string) (Secret, error) {
 // ReadSecrets reads a file with one secret a line. Every message is signed with each of them, so
 // a receiver may change from one to the next at any time. It refuses a file that everyone may read.
 func ReadSecrets(path string) ([]Secret, error) {
-	text, err := readFile(path, mostSecretsBytes, 0o007, "lets everyone read it: chmod o-rwx")
+	text, err := config.ReadGuarded(path, mostSecretsBytes, 0o007, "lets everyone read it: chmod o-rwx")
 	if err != nil {
 		return nil, err
 	}
