@@ -189,36 +189,34 @@ var codesNoKeeper = []int32{139, 225, 392}
 // MigrationStatus returns all migrations in order.
 func MigrationStatus(ctx context.Context, adminDSN string) ([]MigrationState, error) {
 	var states []MigrationState
-	err := withMigrations(adminDSN, layout{}, func(p *goose.Provider) error {
-		statuses, err := p.Status(ctx)
-		for _, st := range statuses {
-			states = append(states, MigrationState{Version: st.Source.Version, Name: st.Source.Path, AppliedAt: st.AppliedAt})
-		}
-		return err
-	})
+	names, err := fs.Glob(Migrations(), "*.sql") // in the order of their versions
+	if err == nil {
+		err = withMigrations(adminDSN, layout{}, func(p *goose.Provider) error {
+			statuses, err := p.Status(ctx)
+			for i, st := range statuses {
+				states = append(states, MigrationState{Version: st.Source.Version, Name: names[i], AppliedAt: st.AppliedAt})
+			}
+			return err
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("migration status: %w", err)
 	}
 	return states, nil
 }
 
-// withMigrations calls do with the migrations, unchanged for one server or translated for a
-// cluster.
+// withMigrations calls do with the migrations for one server or for a cluster.
 func withMigrations(dsn string, tables layout, do func(*goose.Provider) error) error {
 	options, err := parseDSN(dsn)
 	if err != nil {
 		return err
 	}
-	files, settings := Migrations(), []goose.ProviderOption{goose.WithTableName(versionTable), goose.WithDisableGlobalRegistry(true)}
-	if tables.Name != "" {
-		steps, err := tables.steps()
-		if err != nil {
-			return err
-		}
-		files, settings = nil, append(settings, goose.WithGoMigrations(steps...))
+	steps, err := tables.steps()
+	if err != nil {
+		return err
 	}
 	db := clickhouse.OpenDB(options)
-	p, err := goose.NewProvider(goose.DialectClickHouse, db, files, settings...)
+	p, err := goose.NewProvider(goose.DialectClickHouse, db, nil, goose.WithTableName(versionTable), goose.WithDisableGlobalRegistry(true), goose.WithGoMigrations(steps...))
 	if err == nil {
 		err = do(p)
 	}
