@@ -38,7 +38,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, scripts("script", setUp))
 }
 
-// These scripts share one machine, which requires tokens and checks messages: a start takes as much CPU time as
+// These scripts share one machine, which requires tokens and checks messages, with receivers of what it sends: a start takes as much CPU time as
 // sixty commands. Each script has agents and records of its own. The machine prints no secret of a record.
 func TestScriptsOnOneMachine(t *testing.T) {
 	if testing.Short() {
@@ -57,11 +57,14 @@ func TestScriptsOnOneMachine(t *testing.T) {
 			t.Errorf("plumbline up prints a secret:\n%s", said)
 		}
 	})
-	visitor.up(t, "--token-file tokens.jsonl --message-policies-file policies.yaml", "…")
+	receivers, flags := visitor.receive(t)
+	t.Cleanup(func() { receivers.check(t) })
+	visitor.up(t, "--token-file tokens.jsonl --message-policies-file policies.yaml "+flags, "…")
 	testscript.Run(t, scripts("machine", func(env *testscript.Env) error {
 		env.Setenv("DATA", filepath.Join(visitor.dir, "plumbline-data"))
 		env.Setenv("TOKENS", filepath.Join(visitor.dir, "tokens.jsonl"))
 		env.Setenv("POLICIES", filepath.Join(visitor.dir, "policies.yaml"))
+		env.Setenv("ALERTS", receivers.alerts)
 		return setUp(env)
 	}))
 }
