@@ -188,7 +188,7 @@ func (s *server) readDecisions(v *visit, p *sessionPage) error {
 		one := decision{Decision: d, Verdict: verdicts[d.Digest], Named: !named && p.Trace != "" && d.TraceID == p.Trace}
 		named = named || one.Named
 		for i := range d.Options {
-			one.Options = append(one.Options, option{d.Options[i], d.Descriptions[i], d.Flags[i], d.Scores[i], d.Options[i] == d.Selected})
+			one.Options = append(one.Options, option{d.Options[i], d.Descriptions[i], d.Flags[i], d.Scores[i], uint64(i)+1 == d.Chosen})
 		}
 		p.Decisions = append(p.Decisions, one)
 	}

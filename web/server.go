@@ -48,6 +48,7 @@ type server struct {
 	everybody *session // of all requests, where no token is needed
 	pages     map[string]*template.Template
 	assets    map[string]asset
+	viewer    bundleViewer
 	nav       []place
 	mux       *http.ServeMux
 	took      *prometheus.HistogramVec // seconds, by route and code
@@ -128,6 +129,9 @@ func newServer(cfg *Config, env *service.Env, keeper *auth.Keeper) (*server, err
 	if s.pages, err = readTemplates(s.functions()); err != nil {
 		return nil, err
 	}
+	if s.viewer, err = readViewer(); err != nil {
+		return nil, err
+	}
 	trust, err := transport.Trust(cfg.IngestCAFile)
 	if err != nil {
 		return nil, err
@@ -202,7 +206,7 @@ func (s *server) handler() http.Handler {
 
 // routes adds the pages. Each has its entry in the navigation here, if it has one.
 func (s *server) routes() {
-	s.nav = []place{{"Fleet", "/", "f"}, {"Live", "/tail", "l"}, {"Problems", "/problems", "p"}, {"Search", "/search", "s"}, {"Dead letters", "/deadletters", "d"}}
+	s.nav = []place{{"Fleet", "/", "f"}, {"Live", "/tail", "l"}, {"Problems", "/problems", "p"}, {"Search", "/search", "s"}, {"Dead letters", "/deadletters", "d"}, {"Verify", "/verify", "v"}}
 	s.page("GET /{$}", auth.TracesRead, s.fleet)
 	s.page("GET /agent", auth.TracesRead, s.agent)
 	s.page("GET /tail", auth.TracesRead, s.tail)
@@ -216,6 +220,7 @@ func (s *server) routes() {
 	s.page("POST /deadletters", auth.LettersWrite, s.handleLetters)
 	s.page("GET /chain", auth.BundlesRead, s.chain)
 	s.page("GET /bundle/{sha256}", auth.BundlesRead, s.bundle)
+	s.page("GET /verify", auth.TracesRead, s.verify)
 }
 
 // guard sets the headers of every answer, and refuses requests that come by another name of this machine.

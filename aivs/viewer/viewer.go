@@ -46,22 +46,22 @@ func Script(verifiers map[string]Verifier) (string, error) {
 	return script, nil
 }
 
-// Page returns the whole page.
-func Page(verifiers map[string]Verifier) ([]byte, error) {
+// Page returns the whole page, and the content security policy that is in it, for a server that sends it as a header, too.
+func Page(verifiers map[string]Verifier) (page []byte, policy string, err error) {
 	script, err := Script(verifiers)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	limitations, err := json.Marshal(schema.Limitations())
 	if err != nil {
-		return nil, fmt.Errorf("encode the limitations: %w", err)
+		return nil, "", fmt.Errorf("encode the limitations: %w", err)
 	}
 	script += "const LIMITATIONS = " + string(limitations) + ";\n"
 	script += strings.Replace(file("session.js")+file("page.js"), "\"use strict\";\n", "", 2)
 	style := file("page.css")
-	policy := "default-src 'none'; script-src " + source(script) + "; style-src " + source(style) + "; base-uri 'none'; form-action 'none'"
-	page := strings.NewReplacer("{{policy}}", policy, "{{style}}", style, "{{script}}", script).Replace(file("page.html"))
-	return []byte(page), nil
+	policy = "default-src 'none'; script-src " + source(script) + "; style-src " + source(style) + "; base-uri 'none'; form-action 'none'"
+	page = []byte(strings.NewReplacer("{{policy}}", policy, "{{style}}", style, "{{script}}", script).Replace(file("page.html")))
+	return page, policy, nil
 }
 
 // source names a text in a content security policy.

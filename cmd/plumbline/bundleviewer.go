@@ -16,7 +16,7 @@ func (*bundleViewerCommand) Help() string {
 
 // Run prints the page.
 func (*bundleViewerCommand) Run(con *console) error {
-	page, err := viewer.Page(aivs.Verifiers())
+	page, _, err := viewer.Page(aivs.Verifiers())
 	if err != nil {
 		return err
 	}

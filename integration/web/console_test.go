@@ -1,109 +1,155 @@
 package web
 
 import (
-	"context"
-	"fmt"
-	"net"
-	"os"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-
-	"github.com/plumbline/plumbline/engine/enginetest"
-	"github.com/plumbline/plumbline/pipeline/database"
-	"github.com/plumbline/plumbline/pipeline/pipelinetest"
-	console "github.com/plumbline/plumbline/web"
 )
 
-func TestMain(m *testing.M) { enginetest.Main(m) }
-
-// startConsole serves a console without tokens on an empty database, and returns the addresses of both.
-func startConsole(t *testing.T) (at, dsn string) {
-	t.Helper()
-	if os.Getenv("PLUMBLINE_CHROMIUM") == "" {
-		t.Skip("PLUMBLINE_CHROMIUM names no Chromium: run make test-web")
-	}
-	cfg := console.Default()
-	cfg.ClickHouse.DSN = enginetest.Migrated(t, database.Migrate)
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := pipelinetest.Env(t, "console")
-	pipelinetest.Go(t, func(ctx context.Context) error { return console.ServeOn(ctx, listener, &cfg, env) })
-	return "http://" + listener.Addr().String(), cfg.ClickHouse.DSN
-}
+// mostBytes bounds a page with all that it loads.
+const mostBytes = 300_000
 
 // drawn is what drawnPage finds in a page. It is one expression because the fleet's page may load itself again a second later.
 type drawn struct {
 	Background, Title string
-	Weight            int // bytes of the page and its assets
-	Asked             []string
+	Weight            int      // bytes of the page and its assets
+	Wide              int      // pixels by which the page is wider than the window
+	Foreign           []string // elements and attributes that no page of the console has
+	Frame             string
+	Text              string
 }
 
 const drawnPage = `(() => {
-  const assets = performance.getEntriesByType("resource");
+  const all = [...document.querySelectorAll("*")];
+  const foreign = all.filter((e) => ["IMG", "IFRAME", "STYLE", "OBJECT", "EMBED", "AUDIO", "VIDEO"].includes(e.tagName) || e.tagName === "SCRIPT" && !e.src.startsWith(location.origin + "/assets/")
+    || [...e.attributes].some((a) => a.name === "style" || a.name.startsWith("on"))
+    || ["href", "src", "action"].some((name) => e[name] && typeof e[name] === "string" && !e[name].startsWith(location.origin + "/")));
+  const page = document.documentElement;
   return {
     Background: getComputedStyle(document.body).backgroundColor,
     Title: document.title,
-    Weight: performance.getEntriesByType("navigation").concat(assets).reduce((sum, e) => sum + e.decodedBodySize, 0),
-    Asked: assets.map((e) => e.name),
+    Weight: performance.getEntriesByType("navigation").concat(performance.getEntriesByType("resource").filter((e) => e.initiatorType !== "eventsource")).reduce((sum, e) => sum + e.decodedBodySize, 0),
+    Wide: page.scrollWidth - page.clientWidth,
+    Foreign: foreign.map((e) => e.outerHTML.slice(0, 200)),
+    Frame: [...document.body.children].map((e) => e.tagName).join(" "),
+    Text: document.getElementById("main").innerText,
   };
 })()`
 
-// Every page is its own style and script and nothing else, light and under its bound, in both themes; the keys lead from
-// page to page. A violation of the Content-Security-Policy would be an event of the document.
-func TestConsole(t *testing.T) {
-	at, _ := startConsole(t)
-	tab := browser(t)
+// checkHarmless checks what holds for every page whatever is on it: no markup and no address that is not the console's, a
+// page as wide as the window and below its bound, in its frame.
+func checkHarmless(b *tab, path string) drawn {
+	b.t.Helper()
+	p := evaluate[drawn](b, drawnPage)
+	if !strings.HasSuffix(p.Title, "· Plumbline") {
+		b.t.Errorf("%.60s: title %q", path, p.Title)
+	}
+	if len(p.Foreign) > 0 {
+		b.t.Errorf("%.60s has %q", path, p.Foreign)
+	}
+	if p.Frame != "A HEADER MAIN FOOTER DIALOG" {
+		b.t.Errorf("%.60s: the frame is %s", path, p.Frame)
+	}
+	if p.Wide > 0 {
+		b.t.Errorf("%.60s is %d pixels wider than the window", path, p.Wide)
+	}
+	if p.Weight == 0 || p.Weight > mostBytes {
+		b.t.Errorf("%.60s: %d bytes", path, p.Weight)
+	}
+	return p
+}
+
+// Every page without data says so, in both themes, and the keys lead from page to page.
+func TestEmptyPages(t *testing.T) {
+	s := startSite(t)
+	b := s.tab()
 	backgrounds := map[string]string{}
-	for _, theme := range []string{"light", "dark"} {
-		media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}}
-		if _, err := chromedp.Call(tab, emulation.SetEmulatedMedia, media); err != nil {
-			t.Fatal(err)
-		}
-		for _, path := range []string{"/", "/search", "/search?q=" + "%3Cscript%3Edocument.title%3D%27owned%27%3C%2Fscript%3E", "/agent?id=nobody", "/problems", "/deadletters"} {
-			do(t, tab, chromedp.Navigate(at+path), chromedp.WaitReady("#main h1"))
-			p := evaluate[drawn](t, tab, drawnPage)
+	for theme, pages := range map[string]map[string]string{"light": {"/": "No trace within 24 hours"}, "dark": {
+		"/": "No trace within 24 hours", "/search": "is listed yet", "/search?q=" + url.QueryEscape(hostile): "Nothing that your token covers", "/problems": "No problem was found", "/tail": "Live",
+		"/deadletters": "No dead letter", "/agent?id=nobody": "There is no agent", "/session?agent=nobody&id=none": "There is no session", "/nowhere": "There is no page",
+		"/chain?sha256=" + strings.Repeat("a", 64): "There is no bundle", "/deadletter?sha256=" + strings.Repeat("a", 64): "There is no dead letter",
+	}} {
+		b.theme(theme)
+		for path, says := range pages {
+			if strings.HasPrefix(says, "There is no ") {
+				b.expect("status of 404")
+			}
+			b.open(s.url + path)
+			p := checkHarmless(b, path)
 			backgrounds[theme] = p.Background
-			if !strings.HasSuffix(p.Title, "· Plumbline") {
-				t.Errorf("%s: title %q", path, p.Title)
-			}
-			if p.Weight == 0 || p.Weight > 300_000 {
-				t.Errorf("%s: %d bytes", path, p.Weight)
-			}
-			for _, address := range p.Asked {
-				if !strings.HasPrefix(address, at+"/assets/") {
-					t.Errorf("%s asked for %s", path, address)
-				}
+			if !strings.Contains(p.Text, says) {
+				t.Errorf("%.60s does not say %q:\n%s", path, says, p.Text)
 			}
 		}
 	}
 	if backgrounds["light"] != "rgb(255, 255, 255)" || backgrounds["dark"] == backgrounds["light"] {
 		t.Errorf("backgrounds: %v", backgrounds)
 	}
-	do(t, tab, chromedp.Navigate(at+"/agent?id=nobody"), chromedp.WaitReady("#main h1"), chromedp.KeyEvent("t")) // not the fleet's page, which may load itself again
-	if theme := evaluate[string](t, tab, `document.documentElement.dataset.theme`); theme != "light" {
-		t.Errorf("t chose the theme %q, want light", theme)
+	for _, address := range b.asked() { // beyond its host, which the tab checks
+		if u, err := url.Parse(address); err != nil || !slices.Contains([]string{"/", "/search", "/problems", "/tail", "/tail/events", "/deadletters", "/agent", "/session", "/nowhere", "/chain", "/deadletter"}, u.Path) && !strings.HasPrefix(u.Path, "/assets/") {
+			t.Errorf("a page asked for %s: %v", address, err)
+		}
 	}
-	do(t, tab, chromedp.KeyEvent("?"))
-	if !evaluate[bool](t, tab, `document.getElementById("help").open`) {
-		t.Error("? does not show the keys")
-	}
-	do(t, tab, chromedp.KeyEvent(kb.Escape), chromedp.WaitReady("#help:not([open])"), chromedp.KeyEvent("/"))
-	if !evaluate[bool](t, tab, `document.activeElement.type === "search"`) {
-		t.Error("/ does not lead to the search")
-	}
-	do(t, tab, chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`), chromedp.KeyEvent("g"), chromedp.KeyEvent("s"), chromedp.WaitReady(`nav a[aria-current][href="/search"]`))
-	blocked := evaluate[bool](t, tab, `(() => { const s = document.createElement("script"); s.textContent = "window.owned = true"; document.body.append(s); return window.owned !== true; })()`)
-	if !blocked {
+}
+
+// A script that gets into a page all the same does not run.
+func TestForeignScriptIsBlocked(t *testing.T) {
+	s := startSite(t)
+	b := s.tab()
+	b.expect("Content Security Policy")
+	b.open(s.url + "/search")
+	if !evaluate[bool](b, `(() => { const s = document.createElement("script"); s.textContent = "window.owned = true"; document.body.append(s); return window.owned !== true; })()`) {
 		t.Error("the page runs a script that is not the console's")
 	}
-	if left := slices.Sorted(slices.Values(evaluate[[]string](t, tab, `[...document.querySelectorAll("[style], [onclick], style, script:not([src])")].filter((e) => e.textContent !== "window.owned = true").map((e) => e.tagName)`))); len(left) > 0 {
-		t.Error(fmt.Sprint("style or script in the page: ", left))
+	answer, err := http.Get(s.url + "/search")
+	if err != nil {
+		t.Fatal(err)
 	}
+	_ = answer.Body.Close()
+	if policy := answer.Header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'; script-src 'self'; style-src 'self'") || strings.Contains(policy, "unsafe") {
+		t.Errorf("Content-Security-Policy: %s", policy)
+	}
+}
+
+// The keys of the page "?".
+func TestKeys(t *testing.T) {
+	s := startSite(t)
+	s.judged("shop", "monday", "paper", 3)
+	b := s.tab()
+	b.theme("dark")
+	b.open(s.url + "/problems") // not the fleet's page, which may load itself again
+	b.do(chromedp.KeyEvent("t"))
+	if theme := evaluate[string](b, `document.documentElement.dataset.theme`); theme != "light" {
+		t.Errorf("t chose the theme %q, want light", theme)
+	}
+	b.do(chromedp.KeyEvent("?"))
+	if !evaluate[bool](b, `document.getElementById("help").open`) {
+		t.Error("? does not show the keys")
+	}
+	b.do(chromedp.KeyEvent(kb.Escape), chromedp.WaitReady("#help:not([open])"), chromedp.KeyEvent("/"))
+	if !evaluate[bool](b, `document.activeElement.type === "search"`) {
+		t.Error("/ does not lead to the search")
+	}
+	b.do(chromedp.KeyEvent("monday"+kb.Enter), chromedp.WaitReady(`nav a[aria-current][href="/search"]`), chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`))
+	b.do(chromedp.KeyEvent("g"), chromedp.KeyEvent("p"), chromedp.WaitReady(`nav a[aria-current][href="/problems"]`))
+	if background := evaluate[string](b, `getComputedStyle(document.body).backgroundColor`); background != "rgb(255, 255, 255)" {
+		t.Errorf("the theme that was chosen does not last: %s", background)
+	}
+	b.do(chromedp.KeyEvent("j"), chromedp.KeyEvent("j"), chromedp.KeyEvent("k"))
+	if at := evaluate[int](b, `[...document.querySelectorAll("tbody tr")].findIndex((row) => row.classList.contains("at") && row.contains(document.activeElement))`); at != 0 {
+		t.Errorf("j, j and k lead to row %d, want 0", at)
+	}
+	b.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitReady(`ol.decisions .named`))
+	b.open(s.url + "/problems") // Tab begins at the named trace of the page before
+	b.do(chromedp.KeyEvent(kb.Tab))
+	if !evaluate[bool](b, `document.activeElement.matches(".skip") && document.activeElement.getBoundingClientRect().left >= 0`) {
+		t.Error("the first Tab does not show the link that skips to the page")
+	}
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.await(`document.activeElement.id === "main"`)
 }

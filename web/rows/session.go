@@ -102,7 +102,7 @@ type Decision struct {
 	Category     string     `ch:"action_category"`
 	Target       string     `ch:"target"`
 	Parameters   string     `ch:"parameters_text"`
-	Selected     string     `ch:"selected"`
+	Chosen       uint64     `ch:"chosen"`      // place of the selected option, from 1; also one that is not among the first 30
 	Values       []string   `ch:"some_values"` // the first 30, as of each list here
 	AllValues    uint64     `ch:"all_values"`
 	Confidence   *float64   `ch:"confidence"`

@@ -1,7 +1,7 @@
 -- A page of a session's traces in the order of their own time. The inner query chooses them without their bytes.
 SELECT event_time, received_at, stream_sequence, trace_id, digest_hex AS trace_digest, card_id, action_type, leftUTF8(action_name, 500) AS action_name, action_category,
        leftUTF8(concat(target_type, if(target_type != '' AND target_identifier != '', ' ', ''), target_identifier), 300) AS target,
-       leftUTF8(parameters, 1000) AS parameters_text, selected,
+       leftUTF8(parameters, 1000) AS parameters_text, indexOf(option_ids, selected) AS chosen,
        arrayMap(v -> leftUTF8(v, 200), arraySlice(values_applied, 1, 30)) AS some_values, length(values_applied) AS all_values, confidence,
        leftUTF8(selection_reasoning, 4000) AS reasoning,
        arrayMap(x -> leftUTF8(x, 200), arraySlice(option_ids, 1, 30)) AS options, arrayMap(x -> leftUTF8(x, 600), arraySlice(option_descriptions, 1, 30)) AS descriptions,
