@@ -16,8 +16,9 @@ import (
 	"github.com/plumbline/plumbline/machine"
 )
 
-// awaitFor bounds how long one script command waits.
-const awaitFor = time.Minute
+// awaitFor bounds how long one script command waits. Checks run on busy machines: a machine of Plumbline needs some seconds
+// of CPU time to start.
+const awaitFor = 3 * time.Minute
 
 // await repeats a command until it succeeds and its output contains TEXT:
 //

@@ -31,7 +31,14 @@ func TestMain(m *testing.M) {
 // suite runs the tests of this binary, with an engine for the tests that need one.
 type suite struct{ tests *testing.M }
 
-func (s suite) Run() int { return enginetest.Run(s.tests.Run) }
+func (s suite) Run() int {
+	code := enginetest.Run(s.tests.Run)
+	if err := os.RemoveAll(toolDir); err != nil {
+		fmt.Fprintln(os.Stderr, "remove the tool of the scripts:", err)
+		return max(code, 1)
+	}
+	return code
+}
 
 // The scripts in testdata specify the behavior of the command line. Each one that needs a machine starts its own.
 func TestScripts(t *testing.T) {
@@ -83,6 +90,10 @@ func scripts(dir string, setUp func(*testscript.Env) error) testscript.Params {
 
 // setUp prepares a script's directory and environment.
 func setUp(env *testscript.Env) error {
+	if err := makeTool(); err != nil {
+		return err
+	}
+	env.Setenv("PATH", toolDir+string(os.PathListSeparator)+env.Getenv("PATH"))
 	cache, err := os.UserCacheDir() // scripts have no home; this avoids another download of the engine
 	if err != nil {
 		return err
