@@ -81,7 +81,7 @@ func TestAgent(t *testing.T) {
 		"are those of 10 traces of each minute at most, and of 200 of the baseline")
 	for name, want := range map[string]string{"Denials": "<b>0 %</b> <span class=\"soft\">baseline 0 %", "Not escalated": "<b>100 %</b>", "Undeclared values": "<b>25 %</b> <span class=\"soft\">baseline 0 %",
 		"New tools": "<b>25 %</b> <span class=\"soft\">baseline 0 %", "Value honesty": "<b>75 %</b> <span class=\"soft\">baseline 100 %",
-		"Reasoning": "<b>58 characters</b> <span class=\"soft\">baseline 44 characters", "Benefit": "<b>0.70</b> <span class=\"soft\">baseline 0.90", "Wording": "baseline 1.00"} {
+		"Reasoning": "<b>58 chars</b> <span class=\"soft\">baseline 44 chars", "Benefit": "<b>0.70</b> <span class=\"soft\">baseline 0.90", "Wording": "baseline 1.00"} {
 		if got := measureOn(text, name); !strings.Contains(got, want) {
 			t.Errorf("measure %s does not say %q:\n%s", name, want, got)
 		}

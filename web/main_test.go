@@ -49,6 +49,7 @@ func start(t testing.TB, change func(*Config), tokens ...string) *rig {
 	r.rows = r.tenant("default")
 	cfg := Default()
 	cfg.ClickHouse.DSN = r.dsn
+	cfg.QueryTime = time.Minute // the machine may be busy
 	if change != nil {
 		change(&cfg)
 	}

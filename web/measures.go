@@ -46,7 +46,7 @@ var countedMeasures = []struct {
 	{"Denials", "of all decisions", "", func(m rows.Measured) (float64, uint64) { return float64(m.Denials), m.Traces }},
 	{"Escalations", "of all decisions", "", func(m rows.Measured) (float64, uint64) { return float64(m.Escalations), m.Traces }},
 	{"Not escalated", "of the actions outside the card", "", func(m rows.Measured) (float64, uint64) { return float64(m.Unescalated), m.Outside }},
-	{newTools, "actions that neither baseline nor card names, of the decisions with a card", "", func(m rows.Measured) (float64, uint64) { return float64(m.NewTools), m.WithCard }},
+	{newTools, "decisions whose action neither baseline nor card names", "", func(m rows.Measured) (float64, uint64) { return float64(m.NewTools), m.WithCard }},
 	{"Undeclared values", "of the decisions with a card", "", func(m rows.Measured) (float64, uint64) { return float64(m.Undeclared), m.WithCard }},
 	{"Errors", "of the actions whose execution is known", "", func(m rows.Measured) (float64, uint64) { return float64(m.Errors), m.Acting }},
 	{"Cost", "of an execution", "ct", func(m rows.Measured) (float64, uint64) { return m.Cost, m.Executions }},
@@ -181,9 +181,13 @@ func (m *measure) chart(s rows.Span, spans []span) (chart line, drawn bool) {
 	return chart, true
 }
 
-// scale returns the top of a chart: of shares at least a tenth, so that noise looks small, and at most all.
+// scale returns the top of a chart: of shares at least a tenth, so that noise looks small, and at most all. A mean
+// of nearly 1 is one of scores, which end there.
 func scale(top float64, mean bool) float64 {
-	if mean {
+	switch {
+	case mean && top <= 1 && top*1.1 > 1:
+		return 1
+	case mean:
 		return max(top*1.1, 1e-9)
 	}
 	return min(1, max(.1, top*1.1))

@@ -15,7 +15,7 @@ import (
 
 // textTime is how long a page waits for what is in the bytes of records: they are most of the table, and a page is
 // whole without them.
-const textTime = time.Second
+const textTime = 2 * time.Second
 
 // texts is what the sampled records of a span and of the baseline say.
 type texts struct {
@@ -54,8 +54,8 @@ func (s *server) readTexts(ctx context.Context, p *agentPage) (t texts, err erro
 
 // measures returns the measures of what records say in their bytes.
 func (t *texts) measures() []measure {
-	length := measure{name: "Reasoning", label: "characters of a decision's reasoning", unit: "characters"}
-	benefit := measure{name: "Benefit", label: "principal_benefit of the selected alternatives that have it", unit: " "}
+	length := measure{name: "Reasoning", label: "characters of a decision's text", unit: "chars"}
+	benefit := measure{name: "Benefit", label: "principal_benefit of the selected alternatives", unit: " "}
 	wording := measure{name: "Wording", label: "similarity of the reasoning to the baseline's, of 1", unit: " "}
 	words := wordsOf(t.baseline)
 	add := func(all []rows.Text, inBaseline bool) {
