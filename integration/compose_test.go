@@ -2,6 +2,11 @@ package integration_test
 
 import (
 	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -76,7 +81,9 @@ func TestComposeServices(t *testing.T) {
 	s.verifier = s.composed(c, "verifier", open, "PLUMBLINE_ADMIN_LISTEN")
 	s.drift = s.composed(c, "drift", open, "PLUMBLINE_ADMIN_LISTEN")
 	s.exporter = s.composed(c, "exporter", open, "PLUMBLINE_ADMIN_LISTEN")
-	for _, service := range s.services() {
+	alerts := s.receiver(open["PLUMBLINE_WEBHOOKS_FILE"])
+	others := []*service{s.composed(c, "console", open, "PLUMBLINE_ADMIN_LISTEN"), s.composed(c, "webhooks", open, "PLUMBLINE_ADMIN_LISTEN")}
+	for _, service := range append(s.services(), others...) {
 		service.awaitReady()
 	}
 	token, err := os.ReadFile(filepath.Join(s.dir, "token"))
@@ -85,7 +92,7 @@ func TestComposeServices(t *testing.T) {
 	}
 	s.publisher = &publisher{t: t, url: "http://" + s.ingest.address, token: string(bytes.TrimSpace(token))}
 	s.publisher.register(pipelinetest.Card("ac", "a"))
-	s.publisher.publish([][]byte{trace("tr-1", "s", 1), trace("tr-2", "s", 2), trace("tr-3", "s", 3)}, nil)
+	s.publisher.publish([][]byte{trace("tr-1", "s", 1), trace("tr-2", "s", 2), pipelinetest.Trace("tr-3", "a", "ac", "s", "2026-02-01T00:00:03Z", "pay").Data}, nil)
 	s.publisher.end("a", "s")
 	s.await("the traces in a bundle", func(c store.Counts) bool { return c.Traces == 3 && c.Bundles == 1 })
 	if seen := s.checkAtRest(s.publisher.acked); seen.Traces != 3 || seen.Sealed != 3 || seen.Points != 3 {
@@ -105,9 +112,60 @@ func TestComposeServices(t *testing.T) {
 	if bundle := s.publisher.read("/v1/bundles/"+listed.Bundles[0].SHA256, nil); schema.DigestOf(bundle).String() != listed.Bundles[0].SHA256 {
 		t.Errorf("ingest serves a bundle of %d bytes, which are not those that were sealed", len(bundle))
 	}
-	for _, service := range s.services() {
+	if page := s.consolePage(open["PLUMBLINE_CONSOLE_LISTEN"], string(bytes.TrimSpace(token)), "/chain?sha256="+listed.Bundles[0].SHA256); !strings.Contains(page, "INTACT: this bundle is unchanged") {
+		t.Errorf("the console shows of the bundle:\n%s", page)
+	}
+	if body := <-alerts; !strings.Contains(body, `"tr-3"`) {
+		t.Errorf("the first alert that arrives is %s", body)
+	}
+	for _, service := range append(s.services(), others...) {
 		service.terminate()
 	}
+}
+
+// receiver writes the file of an endpoint for all violations, and returns the bodies of the requests that it gets.
+func (s *site) receiver(file string) <-chan string {
+	s.t.Helper()
+	bodies := make(chan string, 10)
+	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || r.Header.Get("webhook-signature") == "" {
+			s.t.Errorf("an alert without a signature, or cut: %v", err)
+		}
+		bodies <- string(body)
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	s.t.Cleanup(endpoint.Close)
+	secret := filepath.Join(filepath.Dir(file), "security.secret")
+	for path, text := range map[string]string{
+		secret: "whsec_" + strings.Repeat("A", 43) + "=\n",
+		file:   fmt.Sprintf("endpoints:\n  - {name: security, url: %q, secret_file: %q, types: [violation]}\n", endpoint.URL, secret),
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return bodies
+}
+
+// consolePage logs in at the console, and returns a page.
+func (s *site) consolePage(address, token, path string) string {
+	s.t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	visitor := http.Client{Jar: jar}
+	answer, err := visitor.PostForm("http://"+address+"/login", url.Values{"token": {token}, "next": {path}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	page, err := io.ReadAll(answer.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(page)
 }
 
 // variables returns the values of the variables that the compose file leaves open.
@@ -129,6 +187,10 @@ func (s *site) variables() map[string]string {
 		"PLUMBLINE_VERIFIER_ADMIN_LISTEN": freeAddress(s.t),
 		"PLUMBLINE_DRIFT_ADMIN_LISTEN":    freeAddress(s.t),
 		"PLUMBLINE_EXPORTER_ADMIN_LISTEN": freeAddress(s.t),
+		"PLUMBLINE_CONSOLE_LISTEN":        freeAddress(s.t),
+		"PLUMBLINE_CONSOLE_ADMIN_LISTEN":  freeAddress(s.t),
+		"PLUMBLINE_WEBHOOKS_ADMIN_LISTEN": freeAddress(s.t),
+		"PLUMBLINE_WEBHOOKS_FILE":         filepath.Join(s.dir, "webhooks.yaml"),
 	}
 }
 

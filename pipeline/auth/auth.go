@@ -82,7 +82,7 @@ type Keeper struct {
 func Open(tokens, address string, log *slog.Logger) (*Keeper, error) {
 	if tokens == "" {
 		if _, _, err := net.SplitHostPort(address); err != nil || !transport.Loopback(address) {
-			return nil, fmt.Errorf("listening on %s without a token file would let anyone publish: "+
+			return nil, fmt.Errorf("listening on %s without a token file would let anyone publish and read: "+
 				"make a token with plumbline token new and name its file with token_file, or listen on 127.0.0.1", address)
 		}
 		return new(Keeper), nil

@@ -66,6 +66,9 @@ func Server(certFile, keyFile string) (*tls.Config, error) {
 	if certFile == "" {
 		return nil, nil
 	}
+	if keyFile == "" {
+		return nil, fmt.Errorf("tls_cert_file %s: its key is missing: set tls_key_file, too", certFile)
+	}
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
 		return nil, fmt.Errorf("tls_cert_file %s, tls_key_file %s: %w", certFile, keyFile, err)
