@@ -11,6 +11,9 @@ import (
 // testCommand matches a go test of some packages by name, in a Makefile or a document.
 var testCommand = regexp.MustCompile("(?:go|\\$\\(GO\\)) test [^\n`]*-run [^\n`]*")
 
+// makeVariable matches a variable of the Makefile in one line.
+var makeVariable = regexp.MustCompile(`(?m)^(\w+) := (.*)$`)
+
 var testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 
 // go test succeeds where no test has the name. So every name in the Makefile and in a document is
@@ -30,6 +33,10 @@ func TestCommandsNameTestsThatExist(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		for _, variable := range makeVariable.FindAllStringSubmatch(string(text), -1) { // a list of names, as make joins it
+			names := strings.Join(strings.Fields(variable[2]), "|")
+			text = []byte(strings.ReplaceAll(string(text), "$(subst $(space),|,$("+variable[1]+"))", names))
+		}
 		for _, command := range testCommand.FindAllString(strings.ReplaceAll(string(text), "\\\n", " "), -1) {
 			words := strings.Fields(strings.ReplaceAll(command, "$$", "$"))
 			for i, word := range words {
@@ -37,6 +44,9 @@ func TestCommandsNameTestsThatExist(t *testing.T) {
 					continue
 				}
 				whole, _, _ := strings.Cut(strings.Trim(words[i+1], "'\""), "/")
+				if list, ok := strings.CutPrefix(whole, "^("); ok {
+					whole = strings.TrimSuffix(list, ")$")
+				}
 				if whole == "^$" || whole == "xxx" {
 					continue // only benchmarks
 				}
