@@ -1,6 +1,9 @@
 package database
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // Each trace has the verdicts that its name says, in order of time: n is clean, v has a violation, f a finding,
 // u does not know the card, and r considers the revocation of the card. Each verdict has a copy in
@@ -19,17 +22,44 @@ func TestNotableVerdictsAreCurrent(t *testing.T) {
 	exec(t, d, notableVerdicts)
 	const of = "SELECT arrayStringConcat(arraySort(groupArray(trace_id)), ' ') FROM "
 	for query, want := range map[string]string{
-		of + "current_verdicts":                               "f n n-rv n-u n-v rf-n rn-v u u-n u-v v v-n v-rn",
-		of + "notable_verdicts":                               "f n-rv n-u n-v rf-n rn-v u u-n u-v v v-n v-rn",
-		of + "notable_verdicts WHERE status = 'card_unknown'": "u",
-		of + "violations":                                     "n-rv n-v u-v v",
-		of + "findings":                                       "f rf-n",
-		of + "problems":                                       "f n-rv n-v rf-n u-v v",
-		of + "problems WHERE time >= '2026-01-31' AND agent_id = 'shop'":                   "f n-rv n-v rf-n u-v v",
+		of + "current_verdicts":                                          "f n n-rv n-u n-v rf-n rn-v u u-n u-v v v-n v-rn",
+		of + "notable_verdicts":                                          "f n-rv n-v rf-n u u-v v",
+		of + "notable_verdicts WHERE status = 'card_unknown'":            "u",
+		of + "violations":                                                "n-rv n-v u-v v",
+		of + "findings":                                                  "f rf-n",
+		of + "problems":                                                  "f n-rv n-v rf-n u-v v",
+		of + "violations WHERE received_at < '2026-02-01'":               "n-rv n-v u-v v",
+		of + "violations WHERE received_at >= '2026-02-01'":              "",
+		of + "problems WHERE received_at < '2026-02-01'":                 "f n-rv n-v rf-n u-v v",
+		of + "problems WHERE time >= '2026-01-31' AND agent_id = 'shop'": "f n-rv n-v rf-n u-v v",
 		of + "current_verdicts WHERE notEmpty(violation_types) OR notEmpty(finding_types)": "f n-rv n-v rf-n u-v v",
 	} {
 		if got := one[string](t, d, query); got != want {
 			t.Errorf("%s\nis   %s\nwant %s", query, got, want)
+		}
+	}
+}
+
+// A filter on the time of receipt, and on that of a session's verdict, reaches the tables below the choice of the
+// current verdict: it decides which parts are read.
+func TestTimeOfReceiptBoundsProblems(t *testing.T) {
+	if onShards {
+		t.Skip("the plan of a shard is not part of the plan")
+	}
+	d, _ := open(t)
+	exec(t, d, notableVerdicts)
+	exec(t, d, "INSERT INTO session_verdicts (tenant, agent_id, session_id, part, verified_at) VALUES ('default', 'shop', 's', 1, '2026-01-31 23:30:00')")
+	for view, want := range map[string][]string{
+		"violations": {"(received_at in "},
+		"problems":   {"(received_at in ", "(received_at in ", "(verified_at in "},
+	} {
+		plan := one[string](t, d, "SELECT arrayStringConcat(groupArray(explain), '\n') FROM (EXPLAIN indexes = 1 SELECT * FROM "+view+" WHERE received_at >= '2026-02-01')")
+		for _, condition := range want {
+			_, rest, found := strings.Cut(plan, condition)
+			if !found {
+				t.Errorf("%s: no table is read with the condition %q (of %q)", view, condition, want)
+			}
+			plan = rest
 		}
 	}
 }
