@@ -66,7 +66,7 @@ func TestKilledBrokerIsRestarted(t *testing.T) {
 	}
 	consumer := openWhenBack(t, client)
 	defer consumer.Close()
-	messages, err := consumer.Fetch(t.Context(), nil, 3, 0, 20*time.Second)
+	messages, err := consumer.Fetch(t.Context(), nil, 3, 0, time.Minute)
 	if err != nil || len(messages) != 3 {
 		t.Errorf("%d messages, error %v", len(messages), err)
 	}

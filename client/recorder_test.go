@@ -129,7 +129,7 @@ func record(t *testing.T, url string, change func(*RecorderConfig)) (*Recorder, 
 
 func flush(t *testing.T, r *Recorder) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := r.Flush(ctx); err != nil {
 		t.Fatal(err)

@@ -116,7 +116,7 @@ func newServers(t testing.TB, at place) *site {
 	if len(at.shards) > 0 {
 		s.engine = at.shards[0]
 	} else {
-		if s.engine, err = engine.Start(t.Context(), engine.Config{DataDir: s.place.engineDir}); err != nil {
+		if s.engine, err = engine.Start(t.Context(), engine.Config{DataDir: s.place.engineDir, ReadyTimeout: 3 * time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { s.check(s.engine.Stop(background)) })

@@ -84,7 +84,7 @@ func publish(t testing.TB, conn *nats.Conn, agent string, header nats.Header) (*
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	data := pipelinetest.Trace("tr-"+nats.NewInbox(), agent, "ac-"+agent, "s", "2026-02-01T00:00:00Z", "search").Data
 	return js.PublishMsg(ctx, &nats.Msg{Subject: subject.Trace(agent), Data: data, Header: header}, jetstream.WithRetryAttempts(0))

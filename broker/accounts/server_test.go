@@ -69,7 +69,7 @@ func (s *site) start(dir, configuration string) {
 	s.server.Start()
 	t.Cleanup(s.server.WaitForShutdown)
 	t.Cleanup(s.server.Shutdown)
-	if !s.server.ReadyForConnections(10 * time.Second) {
+	if !s.server.ReadyForConnections(time.Minute) {
 		t.Fatal("the server does not start")
 	}
 	s.address = s.server.Addr().String()

@@ -142,7 +142,7 @@ func (s *site) config(t *testing.T) (Config, *reported) {
 // the names of their tools.
 func (s *site) traces(t *testing.T, recorder *client.Recorder, n int) map[string][]*schema.Trace {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := recorder.Flush(ctx); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -89,12 +90,15 @@ func database(t testing.TB, admin, name string) string {
 	return u.String()
 }
 
+// readyWithin is how long a start may take on a machine that does much else. Alone it takes a second.
+const readyWithin = 3 * time.Minute
+
 func start(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "plumbline-engine-")
 	if err != nil {
 		return err
 	}
-	e, err := engine.Start(ctx, engine.Config{DataDir: dir})
+	e, err := engine.Start(ctx, engine.Config{DataDir: dir, ReadyTimeout: readyWithin})
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}

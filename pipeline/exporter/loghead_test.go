@@ -63,7 +63,7 @@ func TestLogThatWasRolledBackIsRefused(t *testing.T) {
 	}
 	refused := func(what, want string) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err := Serve(ctx, cfg, pipelinetest.Env(t, "exporter"))
 		if !errors.Is(err, tlog.ErrNotKept) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "log_origin") {

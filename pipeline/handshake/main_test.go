@@ -220,7 +220,7 @@ func (r *rig) records() (records []*handshake.Record) {
 		r.t.Fatal(err)
 	}
 	defer reader.Close()
-	messages, err := reader.Fetch(r.t.Context(), nil, int(state.Messages), 0, 20*time.Second)
+	messages, err := reader.Fetch(r.t.Context(), nil, int(state.Messages), 0, time.Minute)
 	if err != nil {
 		r.t.Fatal(err)
 	}

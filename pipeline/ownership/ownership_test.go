@@ -463,5 +463,5 @@ func TestEndWhileJoining(t *testing.T) {
 		t.Fatalf("joined: %v", err)
 	}
 	b := s.work(s.client, &worker{name: "b"})
-	pipelinetest.AwaitWithin(t, 10*time.Second, "the next process to own every partition", func() bool { return b.owns() == subject.Partitions })
+	pipelinetest.Await(t, "the next process to own every partition", func() bool { return b.owns() == subject.Partitions })
 }

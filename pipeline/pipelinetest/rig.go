@@ -223,20 +223,31 @@ func (r *Rig) Register(t testing.TB, raw ...[]byte) {
 	}
 }
 
-// Publish publishes records and checks that each is stored or a duplicate.
+// Publish publishes records and checks that each is stored or a duplicate. Like an agent, it repeats what the broker did not
+// answer in time.
 func (r *Rig) Publish(t testing.TB, records ...stream.Record) {
 	t.Helper()
 	committer := r.Client.NewCommitter(stream.CommitConfig{})
 	defer committer.Close()
-	outcomes, err := committer.Publish(t.Context(), records)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range outcomes {
-		if outcomes[i].Err != nil {
-			t.Fatalf("record %d: %v", i, outcomes[i].Err)
+	Await(t, "the broker to take the records", func() bool {
+		outcomes, err := committer.Publish(t.Context(), records)
+		if errors.Is(err, stream.ErrUnavailable) {
+			return false
 		}
-	}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range outcomes {
+			if errors.Is(outcomes[i].Err, stream.ErrUnavailable) {
+				records = records[i:]
+				return false
+			}
+			if outcomes[i].Err != nil {
+				t.Fatalf("record %d: %v", i, outcomes[i].Err)
+			}
+		}
+		return true
+	})
 }
 
 // Messages returns the first n messages of a stream.
@@ -247,7 +258,7 @@ func (r *Rig) Messages(t testing.TB, name string, n int) []stream.Message {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	inbox, err := reader.Fetch(t.Context(), nil, n, 0, 10*time.Second)
+	inbox, err := reader.Fetch(t.Context(), nil, n, 0, time.Minute)
 	if err != nil || len(inbox) != n {
 		t.Fatalf("%d of %d messages of stream %s, error %v", len(inbox), n, name, err)
 	}

@@ -127,7 +127,7 @@ func TestResetLetsGoOfMessages(t *testing.T) {
 		b.Add(trace, meta(trace, 1), wholeVerdict(trace))
 	}()
 	b.Reset()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for {
 		runtime.GC()

@@ -125,7 +125,7 @@ func TestCredentialsAreTriedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Start()
-		if !s.ReadyForConnections(10 * time.Second) {
+		if !s.ReadyForConnections(time.Minute) {
 			t.Fatal("the broker does not start")
 		}
 		return s

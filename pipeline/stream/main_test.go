@@ -41,7 +41,7 @@ func runServer(t *testing.T, options server.Options) *server.Server {
 	s.Start()
 	t.Cleanup(s.WaitForShutdown)
 	t.Cleanup(s.Shutdown)
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(time.Minute) {
 		t.Fatal("the server does not start")
 	}
 	return s
@@ -61,7 +61,7 @@ func open(t testing.TB, client *stream.Client, cfg stream.ConsumerConfig) *strea
 // fetch reads exactly n messages.
 func fetch(t testing.TB, consumer *stream.Consumer, n int) []stream.Message {
 	t.Helper()
-	messages, err := consumer.Fetch(t.Context(), nil, n, 0, 20*time.Second)
+	messages, err := consumer.Fetch(t.Context(), nil, n, 0, time.Minute)
 	if err != nil || len(messages) != n {
 		t.Fatalf("fetched %d messages, want %d; error %v", len(messages), n, err)
 	}

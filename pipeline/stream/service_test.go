@@ -34,7 +34,7 @@ func plain(t *testing.T, broker *brokertest.Server) *nats.Conn {
 
 func ask(t *testing.T, conn *nats.Conn, subject, text string) *nats.Msg {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	answer, err := conn.RequestWithContext(ctx, subject, []byte(text))
 	if err != nil {
@@ -146,7 +146,7 @@ func TestServiceWithoutABroker(t *testing.T) {
 		pipelinetest.Await(t, "the broker", func() bool { return client.Ping(t.Context()) == nil })
 	}
 	answered := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		asking := plain(t, broker)
 		defer asking.Close()

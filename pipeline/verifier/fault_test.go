@@ -183,7 +183,7 @@ func receipted(t *testing.T, rig *pipelinetest.Rig) int {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	messages, err := reader.Fetch(t.Context(), nil, int(state.Messages), 0, 10*time.Second)
+	messages, err := reader.Fetch(t.Context(), nil, int(state.Messages), 0, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
