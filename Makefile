@@ -1,9 +1,10 @@
 # make demo   builds, starts broker, engine and all services, runs the simulated fleet
+# make demo-console   the same, then stays, to look at the fleet in the console
 # make test   vets and runs every test, race detector on where there are goroutines
 # make quick  what to run before a commit: vet, lint, tests that need no server
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
-.PHONY: demo test test-web quick lint alerts systemd s3 shards cost chaos corpus upgrade simulate agree soak soak-seal inject agents bench bench-check fuzz mutation build man release release-check release-sign helm
+.PHONY: demo demo-console pictures test test-web quick lint alerts systemd s3 shards cost chaos corpus upgrade simulate agree soak soak-seal inject agents bench bench-check fuzz mutation build man release release-check release-sign helm
 
 GO ?= go
 
@@ -18,6 +19,10 @@ endif
 
 demo:
 	$(GO) run ./cmd/plumbline demo
+
+# The same, and everything stays running until Ctrl-C, so that the console shows the fleet.
+demo-console:
+	$(GO) run ./cmd/plumbline demo --stay
 
 # Packages that start no goroutine, and neither do their tests (integration/floors checks it): the race detector
 # finds nothing there, and takes three times the CPU. The tests of the stages run them with it. The longest come first.
@@ -50,6 +55,11 @@ test-web:
 	@command -v chromium >/dev/null || { apt-get -q update && apt-get -q -y --no-install-recommends install chromium; } >/dev/null || \
 	  { echo "make test-web: cannot install chromium: as root, apt-get install chromium"; exit 1; }
 	PLUMBLINE_CHROMIUM=$$(command -v chromium) $(GO) test -count 1 -timeout 10m ./integration/web
+
+# Takes the pictures of README.md from the console of make demo-console, whose address is CONSOLE.
+CONSOLE ?= http://127.0.0.1:8081
+pictures:
+	PLUMBLINE_CHROMIUM=$$(command -v chromium) $(GO) test -count 1 -timeout 10m -run '^TestPictures$$' ./integration/web -v -console $(CONSOLE) -pictures $(CURDIR)/docs/console
 
 # Vet and lint look again only at what changed and what depends on it; so do tests, whose
 # results Go keeps. Judgement and proof, files and forms: no broker, no database.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/plumbline/plumbline/cmd/plumbline/demo"
+	"github.com/plumbline/plumbline/machine"
 )
 
 type demoCommand struct {
@@ -16,6 +17,7 @@ type demoCommand struct {
 	Seed   uint64 `default:"1" help:"Seed of the simulated fleet: equal seeds give equal fleets."`
 	From   string `placeholder:"FILE" help:"Publish a recorded corpus instead, without planted faults: a file of traces, one JSON object per line, gzipped or not."`
 	Cards  string `placeholder:"FILE" help:"File of the cards of the recorded corpus, in the same format."`
+	Stay   bool   `help:"Leave everything running at the end, until Ctrl-C: the console shows the fleet. It prints its address."`
 	JSON   bool   `help:"Print one JSON object."`
 }
 
@@ -23,6 +25,7 @@ type demoCommand struct {
 func (*demoCommand) Help() string {
 	return examples(
 		"plumbline demo",
+		"plumbline demo --stay",
 		"plumbline demo --agents 20 --traces 2000 --data demo-data",
 	)
 }
@@ -37,11 +40,19 @@ func (c *demoCommand) Run(ctx context.Context, con *console) error {
 	}
 	cfg := demo.Config{Agents: c.Agents, Traces: c.Traces, Seed: c.Seed, From: c.From, Cards: c.Cards, Machine: con.machine()}
 	cfg.Machine.DataDir = c.Data
+	if c.Stay {
+		cfg.Machine.Console = machine.ConsoleAnywhere
+		cfg.Stay = func(ctx context.Context, m *machine.Machine, result *demo.Result) error {
+			err := c.report(con, result)
+			fmt.Fprintf(con.errs, "\nThe console shows this fleet: %s\nCtrl-C stops everything.\n", m.Endpoints().ConsoleURL)
+			return errors.Join(err, m.Wait(ctx))
+		}
+	}
 	result, err := demo.Run(ctx, cfg)
 	if errors.Is(err, fs.ErrNotExist) && c.From != "" {
 		return fmt.Errorf("%w: %w", errNothing, err)
 	}
-	if err != nil {
+	if err != nil || c.Stay {
 		return err
 	}
 	return c.report(con, result)
@@ -57,6 +68,9 @@ func (c *demoCommand) report(con *console, result *demo.Result) error {
 		err = writeJSON(con.out, result)
 	} else {
 		err = result.WriteText(con.out)
+		if err == nil && !c.Stay && c.Data == "" {
+			_, err = fmt.Fprint(con.out, "\nTo see this fleet in the console, run: plumbline demo --stay\n")
+		}
 	}
 	return found(err, len(result.Faults) == 0)
 }

@@ -27,6 +27,10 @@ type Config struct {
 	// Or a recorded corpus: files of traces and of cards, one JSON object per line,
 	// gzipped or not.
 	From, Cards string
+
+	// Stay, if there is one, gets the result while everything still runs. Run stops the machine when it returns, and
+	// returns its error.
+	Stay func(ctx context.Context, m *machine.Machine, result *Result) error
 }
 
 // Run runs the demo. An error means that the run failed; wrong results of the pipeline are
@@ -58,6 +62,9 @@ func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 		progress("stopping")
 		err = errors.Join(err, m.Stop(context.WithoutCancel(ctx)))
 	}()
+	if at := m.Endpoints().ConsoleURL; at != "" {
+		progress("the console is at " + at + "; it shows the fleet while it runs")
+	}
 	if s == nil {
 		s = simulated(cfg.Agents, cfg.Traces, cfg.Seed, time.Now())
 	}
@@ -65,6 +72,9 @@ func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 		return nil, err
 	}
 	result.ElapsedS = time.Since(began).Seconds()
+	if cfg.Stay != nil {
+		return result, cfg.Stay(ctx, m, result)
+	}
 	return result, nil
 }
 
