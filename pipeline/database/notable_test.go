@@ -63,3 +63,22 @@ func TestTimeOfReceiptBoundsProblems(t *testing.T) {
 		}
 	}
 }
+
+// agents_daily reads of the verdicts only those that it counts.
+func TestDailyFiguresReadVerdictsThatCount(t *testing.T) {
+	if onShards {
+		t.Skip("the plan of a shard is not part of the plan")
+	}
+	d, _ := open(t)
+	exec(t, d, notableVerdicts)
+	plan := one[string](t, d, "SELECT arrayStringConcat(groupArray(explain), '\n') FROM (EXPLAIN actions = 1 SELECT * FROM agents_daily)")
+	for reading := range strings.SplitSeq(plan, "ReadFromMergeTree (") {
+		if _, verdicts, found := strings.Cut(reading, ".verdicts)"); found && strings.Contains(verdicts, "FINAL: 1") {
+			t.Errorf("all verdicts are read:\n%s", plan)
+		}
+	}
+	const counted = "SELECT [sum(card_unknown), sum(problems)] FROM agents_daily"
+	if got := one[[]uint64](t, d, counted); len(got) != 2 || got[0] != 1 || got[1] != 6 {
+		t.Errorf("cards unknown and problems: %d, want [1 6]", got)
+	}
+}
