@@ -112,9 +112,13 @@ func TestComposeServices(t *testing.T) {
 	if bundle := s.publisher.read("/v1/bundles/"+listed.Bundles[0].SHA256, nil); schema.DigestOf(bundle).String() != listed.Bundles[0].SHA256 {
 		t.Errorf("ingest serves a bundle of %d bytes, which are not those that were sealed", len(bundle))
 	}
-	if page := s.consolePage(open["PLUMBLINE_CONSOLE_LISTEN"], string(bytes.TrimSpace(token)), "/chain?sha256="+listed.Bundles[0].SHA256); !strings.Contains(page, "INTACT: this bundle is unchanged") {
+	if page := s.consolePage(open["PLUMBLINE_CONSOLE_LISTEN"], s.publisher.token, "/chain?sha256="+listed.Bundles[0].SHA256); !strings.Contains(page, "INTACT: this bundle is unchanged") {
 		t.Errorf("the console shows of the bundle:\n%s", page)
 	}
+	pipelinetest.Await(t, "the backlogs on the console's first page", func() bool {
+		page := s.consolePage(open["PLUMBLINE_CONSOLE_LISTEN"], s.publisher.token, "/")
+		return strings.Contains(page, "<bdi>verifier</bdi>") && !strings.Contains(page, "does not work")
+	})
 	if body := <-alerts; !strings.Contains(body, `"tr-3"`) {
 		t.Errorf("the first alert that arrives is %s", body)
 	}
@@ -175,7 +179,7 @@ func (s *site) variables() map[string]string {
 	adminPassword, _ := admin.User.Password()
 	servicePassword, _ := service.User.Password()
 	readerPassword, _ := reader.User.Password()
-	return map[string]string{
+	open := map[string]string{
 		"PLUMBLINE_NATS_URL": s.broker.URL(), "PLUMBLINE_NATS_MONITOR_URL": s.broker.MonitorURL(),
 		"PLUMBLINE_CLICKHOUSE_ADDRESS": admin.Host,
 		"PLUMBLINE_ADMIN_PASSWORD":     adminPassword, "PLUMBLINE_SERVICE_PASSWORD": servicePassword,
@@ -192,6 +196,12 @@ func (s *site) variables() map[string]string {
 		"PLUMBLINE_WEBHOOKS_ADMIN_LISTEN": freeAddress(s.t),
 		"PLUMBLINE_WEBHOOKS_FILE":         filepath.Join(s.dir, "webhooks.yaml"),
 	}
+	services := []string{}
+	for _, variable := range []string{"PLUMBLINE_LISTEN", "PLUMBLINE_VERIFIER_ADMIN_LISTEN", "PLUMBLINE_DRIFT_ADMIN_LISTEN", "PLUMBLINE_EXPORTER_ADMIN_LISTEN"} {
+		services = append(services, "http://"+open[variable])
+	}
+	open["PLUMBLINE_CONSOLE_SERVICES"] = strings.Join(services, ",")
+	return open
 }
 
 func (s *site) dsn(text string) *url.URL {
