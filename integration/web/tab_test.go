@@ -88,6 +88,9 @@ func openTab(t *testing.T, from string) *tab {
 	b := &tab{t: t, from: from}
 	ctx, closeTab := chromedp.NewContext(startChromium(t), chromedp.WithNewBrowserContext(), chromedp.WithListener(b.watch))
 	b.ctx = ctx
+	if err := chromedp.Do(ctx); err != nil { // opens the tab, which would else end with the time limit of its first step
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		closeTab()
 		b.mu.Lock()
