@@ -30,11 +30,17 @@ func fingerprintOf(text string) fingerprint {
 	return fingerprint(sum[:])
 }
 
-// contentMark is the first 2 bytes of the digest of a trace's content. Two contents with one id have the same mark once
-// in 65,536 times: then the second counts as a copy, and not as a conflict. It is not applied in either case.
-type contentMark [2]byte
+// contentMark is the first 3 bytes of the digest of a trace's content. Two contents with one id have the same mark once
+// in 16,777,216 times: then the second counts as a copy, and not as a conflict. It is not applied in either case. Older engines
+// kept 2 bytes; the last one of these marks is zero.
+type contentMark [3]byte
 
 func markOf(d schema.Digest) contentMark { return contentMark(d[:]) }
+
+// fits reports whether the mark is that of a content. A mark of an older engine says less, and fits more of them.
+func (m contentMark) fits(d schema.Digest) bool {
+	return [shortMark]byte(m[:]) == [shortMark]byte(d[:]) && (m == markOf(d) || m[shortMark] == 0)
+}
 
 // recent lists the traces of a series that were applied last, oldest first: for each the fingerprint
 // of its id and the mark of its content. For an older trace this is not needed: a copy has the same time
@@ -64,11 +70,12 @@ func (r recent) content(id fingerprint) (content contentMark, known bool) {
 
 // The packed form of a content, which is stored as it is: packedTag; the greatest order that the
 // series has applied, 8 bytes; the number of its recent traces, a byte; these; the length of its
-// loops, 2 bytes; these; the state of the step. Older engines stored longMarks instead of packedTag, and marks
-// of 8 bytes, and before that JSON, which begins with another byte.
+// loops, 2 bytes; these; the state of the step. Older engines stored shortMarks instead of packedTag, and marks
+// of 2 bytes; before that longMarks, and marks of 8 bytes; and before that JSON, which begins with another byte.
 const (
 	longMarks   = 1
-	packedTag   = 2
+	shortMarks  = 2
+	packedTag   = 3
 	packedFixed = 1 + 8 + 1
 )
 
@@ -97,6 +104,8 @@ func unpack(data []byte) (c *content, reached int64, err error) {
 	switch {
 	case isPacked(data):
 		c, reached, err = unpackBinary(data, mentionBytes)
+	case len(data) > 0 && data[0] == shortMarks:
+		c, reached, err = unpackBinary(data, shortMention)
 	case len(data) > 0 && data[0] == longMarks:
 		c, reached, err = unpackBinary(data, longMention)
 	default:
@@ -126,19 +135,25 @@ func unpackBinary(data []byte, each int) (*content, int64, error) {
 	return c, reached, c.decode(data[2:length], data[length:])
 }
 
-const longHash = 8 // bytes of an id's hash, and of a content's
+// The bytes that older engines stored of each recent trace: first 8 of the id's hash, and 8 of its content's; later as
+// many of the id's hash as today, and 2 of its content's.
+const (
+	longHash     = 8
+	longMention  = 2 * longHash
+	shortMark    = 2
+	shortMention = len(fingerprint{}) + shortMark
+)
 
-// longMention is how many bytes older engines stored of each recent trace.
-const longMention = 2 * longHash
-
-// recentFrom returns recent traces that were stored in so many bytes each, half of them of the id where they are many.
+// recentFrom returns recent traces that were stored in so many bytes each.
 func recentFrom(stored []byte, each int) recent {
 	r, hash := make(recent, 0, remembered*mentionBytes), len(fingerprint{})
 	if each == longMention {
 		hash = longHash
 	}
 	for part := range slices.Chunk(stored, each) {
-		r.add(fingerprint(part), contentMark(part[hash:]))
+		var mark contentMark
+		copy(mark[:], part[hash:])
+		r.add(fingerprint(part), mark)
 	}
 	return r
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // traces returns messages of one agent, one a second from a number on.
@@ -96,6 +97,38 @@ func TestPackedStatesOfOlderEnginesContinue(t *testing.T) {
 	for end := range older {
 		if _, _, err := unpack(older[:end]); err == nil {
 			t.Fatalf("%d of %d bytes are accepted", end, len(older))
+		}
+	}
+}
+
+// The recent traces of a state with marks of 2 bytes are known again: a copy is a copy, another content is none.
+func TestShortMarksAreRead(t *testing.T) {
+	b := newBench(Default(), noCards{}, nil)
+	for _, m := range traces(0, 40) {
+		b.receive(m)
+	}
+	b.finish()
+	packed := b.take().states[0].State
+	want, reached, err := unpack(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := append([]byte{shortMarks}, packed[1:packedFixed]...)
+	for part := range slices.Chunk(want.recent, mentionBytes) {
+		older = append(older, part[:shortMention]...)
+	}
+	older = append(older, packed[packedFixed+len(want.recent):]...)
+	got, at, err := unpack(older)
+	if err != nil || at != reached || len(got.recent) != len(want.recent) || isPacked(older) {
+		t.Fatalf("reached %d, want %d; %d bytes of recent traces, want %d; %v", at, reached, len(got.recent), len(want.recent), err)
+	}
+	for part := range slices.Chunk(want.recent, mentionBytes) {
+		var content, other schema.Digest
+		copy(content[:], part[len(fingerprint{}):])
+		other = content
+		other[1]++
+		if mark, known := got.recent.content(fingerprint(part)); !known || !mark.fits(content) || mark.fits(other) {
+			t.Errorf("known: %t; the mark %x, of %x", known, mark, content[:4])
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package drift
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -118,6 +120,32 @@ func TestCopiesAndConflictsAreNotUsed(t *testing.T) {
 		s.finish()
 		s.check(t, map[string]string{"twice": want})
 	}
+}
+
+// Another content is a conflict, too, where the first two bytes of its digest are those of the first content.
+func TestConflictOfAlikeDigests(t *testing.T) {
+	at := noon.Add(-time.Second)
+	first := odd("twice", "a", at)
+	second := first
+	for n := 1; bytes.Equal(first, second) || [shortMark]byte(shortDigest(first)) != [shortMark]byte(shortDigest(second)); n++ {
+		second = odd("twice", "a", at.Add(time.Duration(n)))
+	}
+	for finished, want := range map[bool]string{false: "conflict low ", true: "low conflict "} {
+		s := newScript()
+		s.learn(noon.Add(-time.Minute), 12)
+		s.send(first)
+		if finished {
+			s.finish()
+		}
+		s.send(second)
+		s.finish()
+		s.check(t, map[string]string{"twice": want})
+	}
+}
+
+func shortDigest(raw []byte) []byte {
+	sum := sha256.Sum256(raw)
+	return sum[:shortMark]
 }
 
 // A burst of traces within the lateness cannot fill the memory.

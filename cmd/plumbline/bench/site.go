@@ -304,10 +304,21 @@ const (
 	queryWatched = "SELECT toUInt64(sum(rows)) FROM system.parts WHERE active AND database = currentDatabase() AND table = 'drift_points'"
 )
 
-// counted returns a condition: the query returns want at least.
+// stalled is how long a count may stay the same before what is missing is taken for lost.
+const stalled = 5 * time.Minute
+
+// counted returns a condition: the query returns want at least. It is an error if the count stays below that.
 func (s *site) counted(query string, want int) func(context.Context) (bool, error) {
+	var before uint64
+	changed := time.Now()
 	return func(ctx context.Context) (bool, error) {
 		n, err := s.count(ctx, query)
+		if n != before {
+			before, changed = n, time.Now()
+		}
+		if err == nil && n < uint64(want) && time.Since(changed) > stalled {
+			err = fmt.Errorf("%d of %d traces are missing, and none has come for %s: %s", uint64(want)-n, want, stalled, query)
+		}
 		return n >= uint64(want), err
 	}
 }
