@@ -26,7 +26,7 @@ type Config struct {
 	IngestURL    string        `name:"ingest-url" placeholder:"URL" help:"Address of ingest. It gets what people do here, replays of dead letters and ends of sessions, each with the token of its visitor. Empty: people only look."`
 	IngestCAFile string        `name:"ingest-ca-file" help:"Certificates (PEM) that ingest's certificate is signed by, or that certificate itself. Empty: the authorities of the system." type:"path"`
 	LettersDSN   string        `name:"letters-dsn" placeholder:"DSN" help:"Database user that may also read the bytes of dead letters, which clickhouse_dsn need not. Empty: dead letters are listed without their bytes, and cannot be replayed here." secret:"userinfo"`
-	ServiceURLs  []string      `name:"service-url" placeholder:"URL" help:"Operators' interfaces of other services, for instance http://verifier.example:8082, separated by commas. The pages show whether each works (/readyz), and its backlogs (/metrics). An https address is checked as ingest's (ingest_ca_file)."`
+	ServiceURLs  []string      `name:"service-url" placeholder:"URL" help:"Operators' interfaces of other services, for instance http://verifier.example:8082, separated by commas. With dns+ before http every address of the name is asked, for a service with several instances. The pages show whether each works (/readyz), and its backlogs (/metrics). An https address is checked as ingest's (ingest_ca_file)."`
 	SessionTime  time.Duration `help:"How long a login lasts at most. A token that is revoked ends it at once."`
 	QueryTime    time.Duration `help:"Maximum duration of one query of a page."`
 	QueryRows    uint64        `help:"Maximum number of rows that one query of a page may read."`
@@ -59,7 +59,7 @@ func (c *Config) Validate() []config.Fault {
 	faults = append(faults, whole.Validate()...)
 	faults.Check(c.IngestURL == "" || secureURL(c.IngestURL), "ingest_url", "%q: want https://host:port, or http://127.0.0.1:port: it gets the tokens of visitors", c.IngestURL)
 	for _, address := range c.ServiceURLs {
-		faults.Check(serviceURL(address), "service_url", "%q: want http://host:port or https://host:port, without user and path", address)
+		faults.Check(serviceURL(address), "service_url", "%q: want http://host:port, https://host:port or dns+http://host:port, without user and path", address)
 	}
 	faults.Check(len(c.ServiceURLs) <= mostServices, "service_url", "%d addresses: want at most %d", len(c.ServiceURLs), mostServices)
 	if c.LettersDSN != "" {
@@ -82,10 +82,11 @@ func secureURL(text string) bool {
 	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && transport.Loopback(u.Host))
 }
 
-// serviceURL reports whether an address is one of an operators' interface.
+// serviceURL reports whether an address is one of an operators' interface. One with eachAddress is plain HTTP: a certificate names no addresses.
 func serviceURL(text string) bool {
+	text, each := strings.CutPrefix(text, eachAddress)
 	u, err := url.Parse(text)
-	return err == nil && u.Host != "" && u.User == nil && strings.Trim(u.Path, "/") == "" && u.RawQuery+u.Fragment == "" && (u.Scheme == "http" || u.Scheme == "https")
+	return err == nil && u.Host != "" && u.User == nil && strings.Trim(u.Path, "/") == "" && u.RawQuery+u.Fragment == "" && (u.Scheme == "http" || u.Scheme == "https" && !each)
 }
 
 // FileFaults returns the faults of the files that the configuration names.

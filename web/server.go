@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -44,6 +45,7 @@ type server struct {
 	letters   *rows.Reader // may read the bytes of dead letters; nil: there is none
 	ingest    *http.Client // to which people's acts are sent
 	operators *http.Client // for the services' operators' interfaces
+	resolve   func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	sessions  *sessions
 	everybody *session // of all requests, where no token is needed
 	pages     map[string]*template.Template
@@ -117,7 +119,7 @@ func (s *server) close() error {
 // newServer returns a console that answers nothing yet.
 func newServer(cfg *Config, env *service.Env, keeper *auth.Keeper) (*server, error) {
 	s := &server{cfg: cfg, env: env, log: env.Log, keeper: keeper, sessions: newSessions(cfg.SessionTime), now: time.Now, textTime: textTime,
-		everybody: &session{form: rand.Text()}, chains: make(chan struct{}, chainAtOnce), tails: make(chan struct{}, tailMost),
+		resolve: net.DefaultResolver.LookupNetIP, everybody: &session{form: rand.Text()}, chains: make(chan struct{}, chainAtOnce), tails: make(chan struct{}, tailMost),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "plumbline_console_request_seconds", Help: "Duration of the console's requests, by route and status code.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8)}, []string{"route", "code"})}

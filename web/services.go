@@ -2,20 +2,22 @@ package web
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/store"
@@ -26,8 +28,8 @@ import (
 // what does not work (/readyz), and the backlogs (/metrics). Both are there for everybody who reaches the address, so the
 // console needs no right for it, and no page waits for an answer longer than kept does.
 const (
-	mostServices   = 64
-	serviceTime    = 2 * obs.AnswerWithin // of one service
+	mostServices   = 64                   // addresses in the configuration, and instances behind one of them
+	serviceTime    = 2 * obs.AnswerWithin // of all, which are asked at once
 	mostAnswer     = 4 << 20              // bytes of an answer
 	mostDown       = 20                   // components of one service
 	mostReason     = 500                  // bytes
@@ -35,6 +37,9 @@ const (
 	backlogMetric  = "plumbline_backlog_messages"
 	backlogOf      = backlogMetric + "{"
 	consumerOfLine = `consumer="`
+
+	// eachAddress before an address means every address of its name, behind each of which is an instance of the service.
+	eachAddress = "dns+"
 )
 
 // component is a part of the pipeline that does not work now, with the reason.
@@ -96,42 +101,81 @@ func (s *server) serviceStates(ctx context.Context) (state serviceState, asking 
 }
 
 // askServices asks every service at once. A service that does not answer is a component that does not work.
-func (s *server) askServices(ctx context.Context) (all serviceState, err error) {
-	all.Asked = s.now()
-	states := make([]serviceState, len(s.cfg.ServiceURLs))
-	var group errgroup.Group
-	for i, address := range s.cfg.ServiceURLs {
-		group.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, serviceTime)
-			defer cancel()
-			states[i] = s.askService(ctx, strings.TrimSuffix(address, "/"))
-			return nil
-		})
-	}
-	err = group.Wait() // no function returns an error
-	for _, one := range states {
-		all.Down, all.Backlogs = append(all.Down, one.Down...), append(all.Backlogs, one.Backlogs...)
-	}
-	return all, err
+func (s *server) askServices(ctx context.Context) (serviceState, error) {
+	asked := s.now()
+	ctx, cancel := context.WithTimeout(ctx, serviceTime)
+	defer cancel()
+	all := atOnce(s.cfg.ServiceURLs, func(address string) serviceState {
+		instances, err := s.instancesAt(ctx, strings.TrimSuffix(address, "/"))
+		if err != nil {
+			return serviceState{Down: []component{{"the service at " + address, "this console finds no instance of it: " + schema.Clip(err.Error(), mostReason)}}}
+		}
+		return atOnce(instances, func(one instance) serviceState { return s.askInstance(ctx, one) })
+	})
+	all.Asked = asked
+	return all, nil
 }
 
-// askService asks one service for its readiness and its backlogs.
-func (s *server) askService(ctx context.Context, address string) (state serviceState) {
-	name := address
-	if u, err := url.Parse(address); err == nil {
-		name = u.Host
+// atOnce asks for all states at once, and returns them as one, in their order.
+func atOnce[T any](asked []T, ask func(T) serviceState) (all serviceState) {
+	states := make([]serviceState, len(asked))
+	var group sync.WaitGroup
+	for i, one := range asked {
+		group.Go(func() { states[i] = ask(one) })
 	}
+	group.Wait()
+	for _, state := range states {
+		all.Down, all.Backlogs = append(all.Down, state.Down...), append(all.Backlogs, state.Backlogs...)
+	}
+	return all
+}
+
+// instance is a process that can be asked.
+type instance struct{ name, url string }
+
+// instancesAt returns the processes at an address of the configuration: one, unless it begins with eachAddress. The addresses
+// of a name are those of IPv4, or if it has none those of IPv6: with both, an instance would be asked twice.
+func (s *server) instancesAt(ctx context.Context, address string) (all []instance, err error) {
+	plain, each := strings.CutPrefix(address, eachAddress)
+	u, err := url.Parse(plain)
+	if err != nil {
+		return nil, err
+	}
+	if !each {
+		return []instance{{u.Host, plain}}, nil
+	}
+	found, err := s.resolve(ctx, "ip", u.Hostname())
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		found[i] = found[i].Unmap()
+	}
+	if slices.ContainsFunc(found, netip.Addr.Is4) {
+		found = slices.DeleteFunc(found, netip.Addr.Is6)
+	}
+	slices.SortFunc(found, netip.Addr.Compare)
+	for _, ip := range slices.Compact(found) {
+		if len(all) < mostServices {
+			all = append(all, instance{fmt.Sprintf("%s (%s)", u.Host, ip), "http://" + net.JoinHostPort(ip.String(), cmp.Or(u.Port(), "80"))})
+		}
+	}
+	return all, nil
+}
+
+// askInstance asks one process for its readiness and its backlogs.
+func (s *server) askInstance(ctx context.Context, one instance) (state serviceState) {
 	var ready obs.Readiness
-	err := s.ask(ctx, address+"/readyz", func(body io.Reader) error { return json.NewDecoder(body).Decode(&ready) }, http.StatusOK, http.StatusServiceUnavailable)
+	err := s.ask(ctx, one.url+"/readyz", func(body io.Reader) error { return json.NewDecoder(body).Decode(&ready) }, http.StatusOK, http.StatusServiceUnavailable)
 	if err == nil {
-		state.Down = componentsOf(name, ready)
-		err = s.ask(ctx, address+"/metrics", func(body io.Reader) (err error) {
-			state.Backlogs, err = readBacklogs(body, name)
+		state.Down = componentsOf(one.name, ready)
+		err = s.ask(ctx, one.url+"/metrics", func(body io.Reader) (err error) {
+			state.Backlogs, err = readBacklogs(body, one.name)
 			return err
 		}, http.StatusOK)
 	}
 	if err != nil {
-		state.Down = append(state.Down, component{"the service at " + name, "this console gets no answer from it: " + schema.Clip(err.Error(), mostReason)})
+		state.Down = append(state.Down, component{"the service at " + one.name, "this console gets no answer from it: " + schema.Clip(err.Error(), mostReason)})
 	}
 	return state
 }

@@ -1,9 +1,13 @@
 package web
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -63,9 +67,44 @@ func TestServiceThatHangs(t *testing.T) {
 	}
 }
 
+// A name with several addresses is asked at each of them, once.
+func TestServiceWithSeveralInstances(t *testing.T) {
+	r := start(t, nil)
+	first := r.service(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, `{"ready":true}`) })
+	port := first[strings.LastIndexByte(first, ':')+1:]
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.2:"+port)
+	if err != nil {
+		t.Skipf("no second loopback address: %v", err)
+	}
+	second := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.Path == "/readyz" {
+			_, _ = fmt.Fprint(w, `{"ready":false,"down":{"database":"away"}}`)
+		}
+	}))
+	if err := second.Listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second.Listener = listener
+	second.Start()
+	t.Cleanup(second.Close)
+	known := map[string][]netip.Addr{"two": {netip.MustParseAddr("::ffff:127.0.0.2"), netip.MustParseAddr("::1"), netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2")}}
+	r.server.resolve = func(_ context.Context, _, host string) ([]netip.Addr, error) {
+		if found := known[host]; found != nil {
+			return slices.Clone(found), nil
+		}
+		return nil, errors.New("no such host")
+	}
+	r.server.cfg.ServiceURLs = []string{"dns+http://two:" + port, "dns+http://none:1/"}
+	state, err := r.server.askServices(t.Context())
+	want := []component{{"database of two:" + port + " (127.0.0.2)", "away"}, {"the service at dns+http://none:1/", "this console finds no instance of it: no such host"}}
+	if err != nil || !slices.Equal(state.Down, want) {
+		t.Errorf("%v, %v, want %v", state.Down, err, want)
+	}
+}
+
 // An address that is not that of an operators' interface is refused.
 func TestAddressesOfServices(t *testing.T) {
-	for address, want := range map[string]bool{"http://verifier:9101": true, "https://ingest:8080/": true, "verifier:9101": false, "http://a:b@verifier:9101": false,
+	for address, want := range map[string]bool{"http://verifier:9101": true, "https://ingest:8080/": true, "dns+http://verifier:9101": true, "dns+https://verifier:9101": false, "verifier:9101": false, "http://a:b@verifier:9101": false,
 		"http://verifier/metrics": false, "http://verifier?x": false, "ftp://verifier": false, "": false} {
 		cfg := Default()
 		cfg.ServiceURLs = []string{address}
