@@ -240,6 +240,7 @@ release-sign:
 # Makes the release of this commit in another folder with an empty cache of compiled packages, and compares the checksums
 # with those of bin/release. Takes some minutes.
 release-check:
+	@test -f bin/release/SHA256SUMS || { echo "make release-check: there is no bin/release: run make release with the same VERSION"; exit 1; }
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf '$$dir EXIT; git clone -q . $$dir/other; \
 	  (cd $$dir/other && GOCACHE=$$dir/cache VERSION='$(VERSION)' ARCHES='$(ARCHES)' GO='$(GO)' sh deploy/release.sh >/dev/null); \
 	  diff bin/release/SHA256SUMS $$dir/other/bin/release/SHA256SUMS; echo "make release-check: the same bytes"
