@@ -40,7 +40,7 @@ space := $(subst ,, )
 # go vet is told of the race detector so that what it compiles serves the tests, too: on
 # a fresh machine this spares 190 s of CPU. Four packages at a time, because tests wait for
 # answers and for ack waits: with three, a fifth of two cores was idle. The tests' files are in
-# memory where there is room. The tests of aap/drift/trial run twice: one of them only without the race detector.
+# memory where there is room. The tests of aap/drift/trial run twice: those on the corpus only without the race detector.
 # Those of integration/web need a browser (make test-web).
 test:
 	@test -n "$(RACE)" || echo "make test: no C compiler found: the race detector is off"

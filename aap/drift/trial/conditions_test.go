@@ -22,6 +22,9 @@ type life struct {
 // On recorded traces a lasting change is one alert, and so is a change of 80 traces, which closes after
 // its end. ADR 23 has the figures that this test logs.
 func TestOneChangeIsOneAlertOnTheCorpus(t *testing.T) {
+	if raceEnabled {
+		t.Skip("starts no goroutine, and takes half a minute with the race detector: make test runs it without")
+	}
 	library := changes("half the actions become transfers", "70 % denials", "undeclared value in 60 %", "a declared value vanishes", "half the actions escalated", "new tool in 30 %")
 	var lasting, passing []life
 	afterEachChange(t, library, 2, func(_ string, c changed) {
