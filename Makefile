@@ -4,7 +4,7 @@
 # make quick  what to run before a commit: vet, lint, tests that need no server
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
-.PHONY: demo demo-console pictures test test-web quick lint alerts systemd s3 shards cost chaos corpus upgrade simulate agree soak soak-seal inject agents bench bench-check fuzz mutation build man release release-check release-sign helm
+.PHONY: demo demo-console pictures test test-web chromium quick lint alerts systemd s3 shards cost chaos corpus upgrade simulate agree soak soak-seal inject agents bench bench-check fuzz mutation build man release release-check release-sign helm
 
 GO ?= go
 
@@ -50,11 +50,14 @@ test:
 	$(TEST_ENV) sh integration/inmemory.sh $(GO) test $(RACE) -vet=off -timeout 20m -p 4 \
 	  $$($(GO) list ./... | grep -vxF "$$($(GO) list $(ONE_GOROUTINE) ./integration/web)")
 
-# The pages that people look at, in headless Chromium, which comes from Debian's packages if none is here.
-test-web:
-	@command -v chromium >/dev/null || { apt-get -q update && apt-get -q -y --no-install-recommends install chromium; } >/dev/null || \
-	  { echo "make test-web: cannot install chromium: as root, apt-get install chromium"; exit 1; }
+# The pages that people look at, in headless Chromium.
+test-web: chromium
 	PLUMBLINE_CHROMIUM=$$(command -v chromium) $(GO) test -count 1 -timeout 10m ./integration/web
+
+# Chromium comes from Debian's packages if none is here.
+chromium:
+	@command -v chromium >/dev/null || { apt-get -q update && apt-get -q -y --no-install-recommends install chromium; } >/dev/null || \
+	  { echo "make chromium: cannot install chromium: as root, apt-get install chromium"; exit 1; }
 
 # Takes the pictures of README.md from the console of make demo-console, whose address is CONSOLE.
 CONSOLE ?= http://127.0.0.1:8081
