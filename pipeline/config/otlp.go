@@ -12,20 +12,28 @@ import (
 	"github.com/plumbline/plumbline/pipeline/transport"
 )
 
+// The protocols of OTLP, by their names in OTEL_EXPORTER_OTLP_PROTOCOL.
+const (
+	OTLPOverHTTP = "http/protobuf"
+	OTLPOverGRPC = "grpc"
+)
+
 // OTLP configures where a process sends its own metrics and spans (package telemetry).
 type OTLP struct {
-	Endpoint    string        `placeholder:"URL" help:"Send own metrics and spans to this receiver of OTLP/HTTP, such as https://collector.example:4318 (docs/OTEL.md). /v1/metrics and /v1/traces are appended. Empty: none." secret:"userinfo"`
+	Endpoint    string        `placeholder:"URL" help:"Send own metrics and spans to this receiver of OTLP, such as https://collector.example:4318 (docs/OTEL.md). For OTLP/HTTP, /v1/metrics and /v1/traces are appended. Empty: none." secret:"userinfo"`
+	Protocol    string        `values:"http/protobuf,grpc" help:"Protocol of the receiver: http/protobuf (OTLP/HTTP, often on port 4318) or grpc (OTLP/gRPC, often on port 4317)."`
 	HeadersFile string        `help:"File of headers for the receiver, such as its token, one Name: value a line. It is read for each request." type:"path"`
 	CAFile      string        `name:"ca-file" help:"Certificate authority (PEM) that the receiver's certificate is checked against. Empty: those of the system." type:"path"`
 	Interval    time.Duration `help:"How often metrics are sent, at least 1s. 0: only spans are sent."`
 }
 
 // DefaultOTLP returns the defaults: nothing is sent.
-func DefaultOTLP() OTLP { return OTLP{Interval: time.Minute} }
+func DefaultOTLP() OTLP { return OTLP{Protocol: OTLPOverHTTP, Interval: time.Minute} }
 
 // Validate returns every fault.
 func (o *OTLP) Validate() (faults Faults) {
 	faults.Check(o.Interval == 0 || o.Interval >= time.Second, "otlp_interval", "%s: want 0, or at least 1s", o.Interval)
+	faults.Check(o.Protocol == OTLPOverHTTP || o.Protocol == OTLPOverGRPC, "otlp_protocol", "%q: want %s or %s", o.Protocol, OTLPOverHTTP, OTLPOverGRPC)
 	if o.Endpoint == "" {
 		faults.Check(o.HeadersFile == "", "otlp_headers_file", "needs otlp_endpoint")
 		faults.Check(o.CAFile == "", "otlp_ca_file", "needs otlp_endpoint")
@@ -37,6 +45,7 @@ func (o *OTLP) Validate() (faults Faults) {
 		return faults
 	}
 	faults.Check(u.User == nil && u.RawQuery == "" && u.Fragment == "", "otlp_endpoint", "has a user, a query or a fragment: a secret belongs into the file that otlp_headers_file names")
+	faults.Check(o.Protocol != OTLPOverGRPC || strings.Trim(u.Path, "/") == "", "otlp_endpoint", "has a path: an address of OTLP/gRPC has none")
 	faults.Check(o.CAFile == "" || u.Scheme == "https", "otlp_ca_file", "needs https in otlp_endpoint")
 	faults.Check(o.HeadersFile == "" || u.Scheme == "https" || transport.Loopback(u.Hostname()), "otlp_headers_file", "would travel unencrypted: want https in otlp_endpoint")
 	return faults

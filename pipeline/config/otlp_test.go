@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,7 +29,11 @@ func TestSettingsOfOTLP(t *testing.T) {
 		"gRPC":                  {OTLP{Endpoint: "grpc://collector.example:4317"}, "otlp_endpoint"},
 		"no URL":                {OTLP{Endpoint: "https://%SECRET"}, "otlp_endpoint"},
 		"too often":             {OTLP{Interval: time.Millisecond}, "otlp_interval"},
+		"over gRPC":             {OTLP{Endpoint: "https://collector.example:4317/", Protocol: "grpc", HeadersFile: "f", CAFile: "f"}, ""},
+		"over gRPC, a path":     {OTLP{Endpoint: "https://collector.example:4317/SECRET", Protocol: "grpc"}, "otlp_endpoint"},
+		"over JSON":             {OTLP{Endpoint: "https://collector.example:4318", Protocol: "http/json"}, "otlp_protocol"},
 	} {
+		test.settings.Protocol = cmp.Or(test.settings.Protocol, DefaultOTLP().Protocol)
 		faults := test.settings.Validate()
 		if test.want == "" && len(faults) > 0 || test.want != "" && (len(faults) != 1 || faults[0].Key != test.want) {
 			t.Errorf("%s: %v", name, faults)

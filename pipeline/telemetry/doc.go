@@ -1,5 +1,5 @@
 // Package telemetry sends the metrics of a process, and spans of what its stages do, to a receiver of
-// OpenTelemetry over OTLP/HTTP.
+// OpenTelemetry over OTLP/HTTP or OTLP/gRPC.
 //
 // It owns the form of the spans, the conversion of Prometheus metrics, the bounded queue and the requests. It does
 // not own the metrics (each stage registers its own), what a span is about (the stage says that), or the spans

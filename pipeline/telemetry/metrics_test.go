@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"net/http/httptest"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,8 +11,8 @@ import (
 
 // The metrics arrive with the names, labels and values that Prometheus reads.
 func TestMetricsArrive(t *testing.T) {
-	r := newReceiver(t, (*httptest.Server).Start, nil)
-	e, registry, _ := open(t, config.OTLP{Endpoint: r.URL})
+	r := newReceiver(t, config.OTLPOverHTTP, nil, nil)
+	e, registry, _ := open(t, r.OTLP)
 	counter := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "c_total", Help: "counts"}, []string{"kind"})
 	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: "g"})
 	histogram := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "h", Buckets: []float64{1, 2}})

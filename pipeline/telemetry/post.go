@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -40,13 +39,23 @@ type answer struct {
 	rejected int64         // spans or points of a request that was taken
 }
 
-// poster makes requests of OTLP/HTTP to one receiver.
+// protocol is what differs between OTLP/HTTP and OTLP/gRPC.
+type protocol interface {
+	// request returns a request that carries an encoded request of OTLP, with the headers of the protocol.
+	request(ctx context.Context, address, signal string, encoded []byte) (*http.Request, error)
+	// answer returns what an answer says, and the encoded answer of OTLP in it, if there is one. text is what was
+	// read of its body: all, or more than mostAnswer bytes, or what came before err.
+	answer(response *http.Response, text []byte, err error) (got answer, encoded []byte)
+}
+
+// poster makes requests to one receiver.
 type poster struct {
-	cfg     config.OTLP
-	address string
-	agent   string
-	client  *http.Client
-	within  time.Duration // bounds an attempt
+	cfg      config.OTLP
+	protocol protocol
+	address  string
+	agent    string
+	client   *http.Client
+	within   time.Duration // bounds an attempt
 }
 
 func newPoster(cfg *config.OTLP, agent string) (*poster, error) {
@@ -54,12 +63,18 @@ func newPoster(cfg *config.OTLP, agent string) (*poster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("otlp_ca_file: %w", err)
 	}
-	return &poster{cfg: *cfg, address: strings.TrimSuffix(cfg.Endpoint, "/"), agent: agent, client: transport.Outbound(trust), within: attemptTime}, nil
+	p := &poster{cfg: *cfg, address: strings.TrimRight(cfg.Endpoint, "/"), agent: agent, within: attemptTime}
+	if cfg.Protocol == config.OTLPOverGRPC {
+		p.protocol, p.client = overGRPC{}, transport.OutboundHTTP2(trust)
+	} else {
+		p.protocol, p.client = overHTTP{}, transport.Outbound(trust)
+	}
+	return p, nil
 }
 
 // signal is the traces or the metrics. One goroutine uses it.
 type signal struct {
-	name      string // of its path
+	name      string // traces or metrics
 	poster    *poster
 	log       *slog.Logger
 	rejected  func(answer []byte) (items int64, reason string)
@@ -71,56 +86,47 @@ type signal struct {
 func (s *signal) send(ctx context.Context, body []byte, err error) answer {
 	got := answer{outcome: rejected, reason: "the request cannot be encoded"}
 	if err == nil {
-		got = s.poster.post(ctx, "/v1/"+s.name, body, s.rejected)
+		got = s.poster.post(ctx, s.name, body, s.rejected)
 	}
 	failed := got.outcome != sent || got.rejected > 0
 	switch {
 	case failed && !s.failing:
-		s.log.Warn("the receiver of OTLP does not take everything", "signal", s.name, "outcome", string(got.outcome), "reason", got.reason)
+		s.log.Warn("the receiver of OTLP does not take everything", "signal", s.name, "protocol", s.poster.cfg.Protocol, "outcome", string(got.outcome), "reason", got.reason)
 	case !failed && s.failing:
-		s.log.Info("the receiver of OTLP takes everything again", "signal", s.name)
+		s.log.Info("the receiver of OTLP takes everything again", "signal", s.name, "protocol", s.poster.cfg.Protocol)
 	}
 	s.failing = failed
 	return got
 }
 
 // post makes one attempt. OTLP says which answers are worth another one.
-func (p *poster) post(ctx context.Context, path string, body []byte, read func([]byte) (int64, string)) answer {
+func (p *poster) post(ctx context.Context, signal string, encoded []byte, read func([]byte) (int64, string)) answer {
 	ctx, cancel := context.WithTimeout(ctx, p.within)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.address+path, bytes.NewReader(body))
+	request, err := p.protocol.request(ctx, p.address, signal, encoded)
 	if err != nil {
 		return answer{outcome: rejected, reason: "the request cannot be made"} // the error has the address
 	}
-	headers, err := p.cfg.Headers()
+	given, err := p.cfg.Headers()
 	if err != nil {
 		return answer{outcome: dropped, reason: err.Error()}
 	}
-	maps.Copy(request.Header, headers)
-	request.Header.Set("Content-Type", "application/x-protobuf")
-	request.Header.Set("User-Agent", p.agent)
+	headers := http.Header{}
+	maps.Copy(headers, given)
+	maps.Copy(headers, request.Header)
+	headers.Set("User-Agent", p.agent)
+	request.Header = headers
 	response, err := p.client.Do(request)
 	if err != nil {
 		return answer{outcome: dropped, reason: transport.Reason(err)}
 	}
 	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(response.Body, mostAnswer))
-	got := answer{outcome: outcomeOf(response.StatusCode), reason: fmt.Sprintf("status %d", response.StatusCode), wait: transport.RetryAfter(response.Header.Get("Retry-After"), time.Now())}
-	if got.outcome == sent && err == nil {
-		got.rejected, got.reason = read(text)
+	text, err := io.ReadAll(io.LimitReader(response.Body, mostAnswer+1))
+	got, taken := p.protocol.answer(response, text, err)
+	if got.outcome == sent {
+		got.rejected, got.reason = read(taken)
 	}
 	return got
-}
-
-func outcomeOf(status int) outcome {
-	switch status {
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return dropped
-	}
-	if status/100 == 2 {
-		return sent
-	}
-	return rejected // redirects, too
 }
 
 // rejectedSpans returns how many spans the receiver rejected of a request that it took. An answer that cannot be

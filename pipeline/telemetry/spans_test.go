@@ -1,10 +1,7 @@
 package telemetry
 
 import (
-	"encoding/pem"
 	"errors"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,10 +9,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/collector/pdata/ptrace"
-	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"go.uber.org/goleak"
+	"google.golang.org/grpc/codes"
 
 	"github.com/plumbline/plumbline/pipeline/config"
+	"github.com/plumbline/plumbline/pipeline/transport/transporttest"
 )
 
 const (
@@ -25,16 +23,20 @@ const (
 
 // A span of a batch has the times of its steps, and of an error only that there was one. After an answer that
 // asks for it the same span comes again, with the same ids.
-func TestSpansArrive(t *testing.T) {
+func TestSpansArrive(t *testing.T) { overBoth(t, testSpansArrive) }
+
+func testSpansArrive(t *testing.T, protocol string) {
 	defer goleak.VerifyNone(t)
 	var asked atomic.Int64
-	r := newReceiver(t, (*httptest.Server).Start, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/v1/traces" && asked.Add(1) == 1 {
-			w.WriteHeader(http.StatusServiceUnavailable)
+	r := newReceiver(t, protocol, nil, func(signal string) verdict {
+		if signal == "traces" && asked.Add(1) == 1 {
+			return verdict{code: codes.Unavailable}
 		}
+		return verdict{}
 	})
-	defer r.Close()
-	e, _, log := open(t, config.OTLP{Endpoint: r.URL + "/"})
+	defer r.end()
+	r.Endpoint += "/"
+	e, _, log := open(t, r.OTLP)
 	began := time.Now().Add(-time.Second)
 	s := e.Tracer("drift").Begin("store drift", began)
 	s.Number("plumbline.traces", 7)
@@ -65,15 +67,15 @@ func TestSpansArrive(t *testing.T) {
 	if span.Status().Code() != ptrace.StatusCodeError || span.Status().Message() != "" {
 		t.Errorf("status %s %q", span.Status().Code(), span.Status().Message())
 	}
-	if got := log.String(); strings.Count(got, "level=WARN") != 1 || !strings.Contains(got, "status 503") || strings.Count(got, "takes everything again") != 1 {
+	if got := log.String(); strings.Count(got, "level=WARN") != 1 || !strings.Contains(got, "protocol="+protocol) || !strings.Contains(got, map[string]string{config.OTLPOverHTTP: "status 503", config.OTLPOverGRPC: "gRPC status Unavailable"}[protocol]) || strings.Count(got, "takes everything again") != 1 {
 		t.Errorf("the log is\n%s", got)
 	}
 }
 
 // A request is a child of the client's span, if that is sampled and the client has a token.
 func TestSpansOfRequests(t *testing.T) {
-	r := newReceiver(t, (*httptest.Server).Start, nil)
-	e, _, _ := open(t, config.OTLP{Endpoint: r.URL})
+	r := newReceiver(t, config.OTLPOverHTTP, nil, nil)
+	e, _, _ := open(t, r.OTLP)
 	tracer := e.Tracer("ingest")
 	tracer.Request("POST /v1/traces", unsampled, time.Now(), 200)
 	tracer.Request("POST /v1/traces", traceparent, time.Now(), 200)
@@ -103,11 +105,13 @@ func TestSpansOfRequests(t *testing.T) {
 
 // A receiver that never answers delays no stage, and the end of the process by little. What does not fit into the
 // queue, and what is left at the end, is counted.
-func TestStagesNeverWait(t *testing.T) {
+func TestStagesNeverWait(t *testing.T) { overBoth(t, testStagesNeverWait) }
+
+func testStagesNeverWait(t *testing.T, protocol string) {
 	defer goleak.VerifyNone(t)
-	r := newReceiver(t, (*httptest.Server).Start, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	defer r.Close()
-	e, _, log := open(t, config.OTLP{Endpoint: r.URL})
+	r := newReceiver(t, protocol, nil, func(string) verdict { return verdict{hang: true} })
+	defer r.end()
+	e, _, log := open(t, r.OTLP)
 	e.lastWithin = 20 * time.Millisecond
 	end, tracer := e.Start(), e.Tracer("ingest")
 	const made = 2 * queued
@@ -125,84 +129,77 @@ func TestStagesNeverWait(t *testing.T) {
 // What is refused is not sent again. Of a request that is taken in part the part counts. Neither address nor
 // answer is in the log.
 func TestRefusalsAreCounted(t *testing.T) {
-	for name, test := range map[string]struct {
-		answer             http.HandlerFunc
-		spans, collections [3]float64
-	}{
-		"refused": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "SECRET", http.StatusBadRequest) }, [3]float64{0, 2, 0}, [3]float64{0, 1, 0}},
-		"redirected": {func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "/SECRET", http.StatusTemporaryRedirect)
-		}, [3]float64{0, 2, 0}, [3]float64{0, 1, 0}},
-		"in part": {func(w http.ResponseWriter, _ *http.Request) {
-			said := ptraceotlp.NewExportResponse() // of the same form as that of metrics
-			said.PartialSuccess().SetRejectedSpans(1)
-			said.PartialSuccess().SetErrorMessage("SECRET")
-			text, err := said.MarshalProto()
-			if err != nil {
-				t.Error(err)
-			}
-			if _, err := w.Write(text); err != nil {
-				t.Error(err)
-			}
-		}, [3]float64{1, 1, 0}, [3]float64{0, 1, 0}},
-		"too large a count": {func(w http.ResponseWriter, _ *http.Request) {
-			said := ptraceotlp.NewExportResponse()
-			said.PartialSuccess().SetRejectedSpans(1 << 40)
-			text, err := said.MarshalProto()
-			if err != nil {
-				t.Error(err)
-			}
-			if _, err := w.Write(text); err != nil {
-				t.Error(err)
-			}
-		}, [3]float64{0, 2, 0}, [3]float64{0, 1, 0}},
-		"not understood": {func(w http.ResponseWriter, _ *http.Request) {
-			if _, err := w.Write([]byte("hello")); err != nil {
-				t.Error(err)
-			}
-		}, [3]float64{2, 0, 0}, [3]float64{1, 0, 0}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newReceiver(t, (*httptest.Server).Start, test.answer)
-			e, _, log := open(t, config.OTLP{Endpoint: r.URL})
-			for range 2 {
-				e.Tracer("ingest").Begin("a", time.Now()).End(nil)
-			}
-			e.Start()()
-			wantCounts(t, e, test.spans, test.collections)
-			if strings.Contains(log.String(), "SECRET") || strings.Contains(log.String(), r.URL) {
-				t.Errorf("the log is\n%s", log)
-			}
-		})
-	}
+	overBoth(t, func(t *testing.T, protocol string) {
+		for name, test := range map[string]struct {
+			answer             verdict
+			spans, collections [3]float64
+		}{
+			"refused":              {verdict{code: codes.InvalidArgument}, [3]float64{0, 2, 0}, [3]float64{0, 1, 0}},
+			"in part":              {verdict{rejected: 1}, [3]float64{1, 1, 0}, [3]float64{0, 1, 0}},
+			"too large a count":    {verdict{rejected: 1 << 40}, [3]float64{0, 2, 0}, [3]float64{0, 1, 0}},
+			"less than none":       {verdict{rejected: -1}, [3]float64{2, 0, 0}, [3]float64{1, 0, 0}},
+			"taken, with a remark": {verdict{}, [3]float64{2, 0, 0}, [3]float64{1, 0, 0}},
+		} {
+			t.Run(name, func(t *testing.T) {
+				r := newReceiver(t, protocol, nil, func(string) verdict { return test.answer })
+				e, _, log := open(t, r.OTLP)
+				for range 2 {
+					e.Tracer("ingest").Begin("a", time.Now()).End(nil)
+				}
+				e.Start()()
+				wantCounts(t, e, test.spans, test.collections)
+				if strings.Contains(log.String(), "SECRET") || strings.Contains(log.String(), r.Endpoint) {
+					t.Errorf("the log is\n%s", log)
+				}
+			})
+		}
+	})
 }
 
 // Over TLS, the receiver's certificate is checked, and the headers of the file are sent. A file that cannot be read
 // any more delays the spans until it can.
-func TestTLSAndHeaders(t *testing.T) {
-	r := newReceiver(t, (*httptest.Server).StartTLS, nil)
-	authority := write(t, "ca.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.Certificate().Raw}))
-	headers := write(t, "headers", []byte("# of the collector\nAuthorization: Bearer SECRET\nX-Scope-OrgID: a: b\n"))
-	cfg := config.OTLP{Endpoint: r.URL, HeadersFile: headers, CAFile: authority}
-	e, _, _ := open(t, cfg)
+func TestTLSAndHeaders(t *testing.T) { overBoth(t, testTLSAndHeaders) }
+
+func testTLSAndHeaders(t *testing.T, protocol string) {
+	authority := transporttest.New(t)
+	r := newReceiver(t, protocol, authority.Server(0), nil)
+	r.HeadersFile = write(t, "headers", []byte("# of the collector\nAuthorization: Bearer SECRET\nX-Scope-OrgID: a: b\nContent-Type: text/html\n"))
+	r.CAFile = authority.CAFile
+	e, _, log := open(t, r.OTLP)
 	e.Tracer("ingest").Begin("a", time.Now()).End(nil)
 	e.Start()()
 	wantCounts(t, e, [3]float64{1, 0, 0}, [3]float64{1, 0, 0})
+	if log.String() != "" {
+		t.Errorf("the log is\n%s", log)
+	}
 	for range 2 {
-		if got := (<-r.requests).header; got.Get("Authorization") != "Bearer SECRET" || got.Get("X-Scope-OrgID") != "a: b" || got.Get("Content-Type") != "application/x-protobuf" || got.Get("User-Agent") != "plumbline/1" {
-			t.Errorf("the headers are %v", got)
+		got := (<-r.requests).header
+		for name, want := range map[string]string{
+			"Authorization": "Bearer SECRET", "X-Scope-OrgID": "a: b", "User-Agent": "plumbline/1",
+			"Content-Type": map[string]string{config.OTLPOverHTTP: "application/x-protobuf", config.OTLPOverGRPC: "application/grpc"}[protocol],
+		} {
+			if got := got.Get(name); got != want {
+				t.Errorf("%s is %q, want %q", name, got, want)
+			}
 		}
 	}
-	for reason, cfg := range map[string]config.OTLP{
-		"certificate": {Endpoint: r.URL},
-		"no such":     {Endpoint: r.URL, CAFile: authority, HeadersFile: headers + "none"},
+	unknown, foreign, unreadable := r.OTLP, r.OTLP, r.OTLP
+	unknown.CAFile, foreign.CAFile = "", transporttest.New(t).CAFile
+	unreadable.HeadersFile += "none"
+	for name, test := range map[string]struct {
+		cfg    config.OTLP
+		reason string
+	}{
+		"an authority that the system does not know": {unknown, "failed to verify certificate"},
+		"somebody else's certificate":                {foreign, "failed to verify certificate"},
+		"no file of headers":                         {unreadable, "no such file"},
 	} {
-		e, _, log := open(t, cfg)
+		e, _, log := open(t, test.cfg)
 		e.Tracer("ingest").Begin("a", time.Now()).End(nil)
 		e.Start()()
 		wantCounts(t, e, [3]float64{0, 0, 1}, [3]float64{0, 0, 1})
-		if !strings.Contains(log.String(), reason) {
-			t.Errorf("want %s, the log is\n%s", reason, log)
+		if got := log.String(); !strings.Contains(got, test.reason) || strings.Contains(got, "SECRET") {
+			t.Errorf("%s: want %s, the log is\n%s", name, test.reason, got)
 		}
 	}
 }

@@ -7,8 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/plumbline/plumbline/schema"
@@ -17,15 +19,63 @@ import (
 // Outbound returns a client for requests to a receiver of the user's. It uses the proxy of the environment, and
 // follows no redirect: alerts, metrics and the headers with their secrets go only where the settings say. trust is
 // as Trust returns it.
-func Outbound(trust *tls.Config) *http.Client {
+func Outbound(trust *tls.Config) *http.Client { return client(outbound(trust)) }
+
+// OutboundHTTP2 is Outbound for receivers that speak HTTP/2 only, such as those of gRPC. Unencrypted requests use no
+// proxy: proxies take them over HTTP/1.
+func OutboundHTTP2(trust *tls.Config) *http.Client {
+	t := outbound(trust)
+	t.Protocols = new(http.Protocols)
+	t.Protocols.SetHTTP2(true)
+	t.Protocols.SetUnencryptedHTTP2(true)
+	t.DisableCompression = true // gRPC has its own
+	t.Proxy = func(r *http.Request) (*url.URL, error) {
+		if r.URL.Scheme == "http" {
+			return nil, nil
+		}
+		return http.ProxyFromEnvironment(r)
+	}
+	return client(t)
+}
+
+// mostUnread is how much of an answer a receiver may send over HTTP/2 before it is read.
+const mostUnread = 64 << 10
+
+func outbound(trust *tls.Config) *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxResponseHeaderBytes = 64 << 10
 	t.MaxConnsPerHost = 2
 	t.TLSClientConfig = trust
+	t.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: mostUnread, MaxReceiveBufferPerConnection: 4 * mostUnread}
+	return t
+}
+
+func client(t *http.Transport) *http.Client {
 	return &http.Client{
-		Transport:     t,
+		Transport:     abandoning{t},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+}
+
+// abandoning is a transport that closes a connection over which a request got no answer in time. HTTP/2 would use
+// it for the next requests, too, though there may be nothing at its other end any more: the system notices that
+// after a quarter of an hour only.
+type abandoning struct{ *http.Transport }
+
+// RoundTrip is http.RoundTripper's.
+func (a abandoning) RoundTrip(request *http.Request) (*http.Response, error) {
+	var used atomic.Pointer[net.Conn]
+	ctx := httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{
+		GotConn: func(got httptrace.GotConnInfo) { used.Store(&got.Conn) },
+	})
+	response, err := a.Transport.RoundTrip(request.WithContext(ctx))
+	if conn := used.Load(); err != nil && ctx.Err() != nil && conn != nil {
+		if encrypted, ok := (*conn).(*tls.Conn); ok { // its Close would wait for the other end
+			_ = encrypted.NetConn().Close()
+		}
+		_ = (*conn).Close()
+	}
+	return response, err
 }
 
 // mostReason is how many bytes of a reason are logged.
@@ -59,17 +109,20 @@ func Reason(err error) string {
 	return "no valid answer"
 }
 
-// mostRetryAfter is the longest wait that a receiver may ask for.
-const mostRetryAfter = 24 * time.Hour
+// mostWait is the longest wait that a receiver may ask for.
+const mostWait = 24 * time.Hour
+
+// Wait returns the wait that a receiver asks for, within 0 and a day.
+func Wait(asked time.Duration) time.Duration { return min(max(asked, 0), mostWait) }
 
 // RetryAfter parses the header of RFC 9110, section 10.2.3: seconds, or a date. It returns 0 where
 // there is none.
 func RetryAfter(header string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
-		return min(time.Duration(seconds)*time.Second, mostRetryAfter)
+		return Wait(time.Duration(seconds) * time.Second)
 	}
 	if at, err := http.ParseTime(header); err == nil {
-		return min(max(at.Sub(now), 0), mostRetryAfter)
+		return Wait(at.Sub(now))
 	}
 	return 0
 }

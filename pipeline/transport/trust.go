@@ -52,8 +52,10 @@ func Trust(file string) (*tls.Config, error) {
 			for _, certificate := range state.PeerCertificates[1:] {
 				between.AddCert(certificate)
 			}
-			_, err := leaf.Verify(x509.VerifyOptions{DNSName: state.ServerName, Roots: roots, Intermediates: between})
-			return err
+			if _, err := leaf.Verify(x509.VerifyOptions{DNSName: state.ServerName, Roots: roots, Intermediates: between}); err != nil {
+				return &tls.CertificateVerificationError{UnverifiedCertificates: state.PeerCertificates, Err: err}
+			}
+			return nil
 		},
 	}, nil
 }
