@@ -48,7 +48,9 @@ type Config struct {
 }
 
 const (
-	pollInterval = 5 * time.Millisecond
+	// shortestPoll and longestPoll bound the pause between two calls of Config.Ready.
+	shortestPoll = 5 * time.Millisecond
+	longestPoll  = 250 * time.Millisecond
 	// healthyAfter is how long a process must have been ready for the next
 	// crash to count as the first.
 	healthyAfter = 30 * time.Second

@@ -70,7 +70,8 @@ func (u unprepared) Unwrap() error { return u.error }
 // fault records why no process is ready.
 func (p *Process) fault(err error) { p.update(func(s *State) { s.Fault = err }) }
 
-// awaitReady polls Config.Ready until it returns nil or the start fails.
+// awaitReady polls Config.Ready until it returns nil or the start fails. A pause is a twentieth of the time so
+// far, within bounds: each call takes CPU time that the child needs to start.
 func (p *Process) awaitReady(ctx context.Context, r *running) error {
 	if p.cfg.Ready == nil {
 		return nil
@@ -79,9 +80,7 @@ func (p *Process) awaitReady(ctx context.Context, r *running) error {
 	defer cancel()
 	asking, stop := p.whileThere(ctx, r)
 	defer stop()
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	for {
+	for began := time.Now(); ; {
 		once, cancel := context.WithTimeout(asking, answerWithin)
 		notYet := p.cfg.Ready(once)
 		cancel()
@@ -94,7 +93,7 @@ func (p *Process) awaitReady(ctx context.Context, r *running) error {
 		default:
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(min(max(shortestPoll, time.Since(began)/20), longestPoll)):
 		case <-r.exited:
 			return fmt.Errorf("it ended before it was ready (%s)", r.status())
 		case <-p.stopping:
