@@ -108,7 +108,7 @@ s3:
 	PLUMBLINE_S3_SERVER=$(S3_SERVER) $(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 10m -run S3 ./pipeline/exporter
 
 # The Helm chart: what it makes of its example values, and the services with it on a real broker and database. Helm comes from a
-# module of its own; to build it takes some minutes the first time.
+# module of its own. To build it takes some minutes of CPU the first time, so it is no part of make test, where these tests are skipped.
 HELM := $(CURDIR)/bin/helm
 helm:
 	CGO_ENABLED=0 $(GO) -C integration/helm build -trimpath -o $(HELM) helm.sh/helm/v4/cmd/helm

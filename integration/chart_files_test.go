@@ -16,7 +16,8 @@ import (
 
 const chart = "../deploy/helm/plumbline"
 
-var chartServices = []string{"ingest", "verifier", "drift", "exporter", "console", "webhooks"}
+// chartServices are the services of the chart. The console, which asks the others, is the last.
+var chartServices = []string{"ingest", "verifier", "drift", "exporter", "webhooks", "console"}
 
 // manifest is the part of a Kubernetes resource that the tests read.
 type manifest struct {
@@ -30,12 +31,28 @@ type manifest struct {
 	Spec struct {
 		Template    struct{ Spec pod }
 		Strategy    struct{ Type string }
-		AccessModes []string `yaml:"accessModes"`
+		AccessModes []string       `yaml:"accessModes"`
+		Selector    map[string]any // of a Service or a Deployment
+		ClusterIP   string         `yaml:"clusterIP"`
+		NotReady    bool           `yaml:"publishNotReadyAddresses"`
 		Ports       []struct {
 			Port       int
 			TargetPort string `yaml:"targetPort"`
 		}
+		Ingress, Egress []rule // of a NetworkPolicy
 	}
+}
+
+// rule is one of a NetworkPolicy.
+type rule struct {
+	Ports    []struct{ Port string }
+	From, To []peer
+}
+
+type peer struct {
+	PodSelector struct {
+		MatchLabels map[string]string `yaml:"matchLabels"`
+	} `yaml:"podSelector"`
 }
 
 type pod struct {
@@ -192,7 +209,11 @@ func mounted(t testing.TB, made map[string]manifest, p pod, c container, given s
 					contents[item.Path] = given[v.Secret.SecretName][item.Key]
 				}
 			}
-			writeFiles(t, dir, contents, 0o400)
+			mode := os.FileMode(0o440)
+			if v.Name == "tokens" { // the group may read it where root owns it, and the service is not root (auth.TestProtectionOfTokenFiles)
+				mode = 0o400
+			}
+			writeFiles(t, dir, contents, mode)
 		default:
 			t.Fatalf("volume %s of %s is of no kind that the test knows", v.Name, c.Name)
 		}

@@ -15,7 +15,7 @@ import (
 
 // TestChartServices starts what the chart renders, as processes, on a real broker and a real database: first the Job, then
 // each Deployment with its command, its variables and the files that it mounts. A trace is published, judged and sealed,
-// ingest serves the bundle, and the console answers.
+// ingest serves the bundle, and the console shows what all services say.
 func TestChartServices(t *testing.T) {
 	values, given := filepath.Join(t.TempDir(), "values.yaml"), secrets{}
 	if os.Getenv("PLUMBLINE_HELM") == "" {
@@ -52,7 +52,7 @@ webhooks: {enabled: true, existingSecret: webhooks}
 	}
 
 	job := made["Job evidence-plumbline-migrate"].Spec.Template.Spec
-	migrate := inPod(t, made, job, given, claims)
+	migrate := inPod(t, made, job, given, claims, nil)
 	cmd := exec.CommandContext(t.Context(), migrate.program, migrate.args...)
 	cmd.Env = migrate.env
 	if output, err := cmd.CombinedOutput(); err != nil {
@@ -60,7 +60,7 @@ webhooks: {enabled: true, existingSecret: webhooks}
 	}
 	running := map[string]*service{}
 	for _, name := range chartServices {
-		running[name] = run(t, inPod(t, made, made["Deployment evidence-plumbline-"+name].Spec.Template.Spec, given, claims))
+		running[name] = run(t, inPod(t, made, made["Deployment evidence-plumbline-"+name].Spec.Template.Spec, given, claims, running))
 	}
 	for _, service := range running {
 		service.awaitReady()
@@ -79,14 +79,15 @@ webhooks: {enabled: true, existingSecret: webhooks}
 	if len(listed.Bundles) != 1 || len(s.publisher.read("/v1/bundles/"+listed.Bundles[0].SHA256, nil)) == 0 {
 		t.Errorf("ingest lists %+v", listed)
 	}
-	answer, err := questions.Get("http://" + running["console"].public + "/login")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != 200 {
-		t.Errorf("the console answers %s", answer.Status)
-	}
+	pipelinetest.Await(t, "the backlogs of all services on the console's first page", func() bool {
+		page := s.consolePage(running["console"].public, token, "/")
+		for _, consumer := range []string{"verifier", "drift", "exporter", "webhook-security"} {
+			if !strings.Contains(page, "<bdi>"+consumer+"</bdi>") {
+				return false
+			}
+		}
+		return !strings.Contains(page, "does not work")
+	})
 	for _, service := range running {
 		service.terminate()
 	}
@@ -132,14 +133,19 @@ func chartSecrets(t *testing.T, s *site, given secrets) string {
 }
 
 // inPod returns a pod's container as a process: its files lie below a directory, and its ports are free ones of this machine.
-func inPod(t *testing.T, made map[string]manifest, p pod, given secrets, claims string) *service {
+// It finds the services that run already where the cluster's DNS would find them.
+func inPod(t *testing.T, made map[string]manifest, p pod, given secrets, claims string, running map[string]*service) *service {
 	t.Helper()
 	c := p.Containers[0]
 	root := mounted(t, made, p, c, given, claims)
 	here := &service{name: c.Name, program: program(t, c.Command[0]), address: freeAddress(t), public: freeAddress(t)}
+	ports := []string{"0.0.0.0:9100", here.address, "0.0.0.0:8080", here.public, "0.0.0.0:8081", here.public}
+	for name, other := range running {
+		ports = append(ports, "evidence-plumbline-"+name+"-admin:9100", other.address)
+	}
 	move := func(text string) string {
 		text = strings.NewReplacer("/etc/plumbline/", root+"/etc/plumbline/", "/var/lib/plumbline/", root+"/var/lib/plumbline/").Replace(text)
-		return strings.NewReplacer("0.0.0.0:9100", here.address, "0.0.0.0:8080", here.public, "0.0.0.0:8081", here.public).Replace(text)
+		return strings.NewReplacer(ports...).Replace(text)
 	}
 	for _, arg := range append(c.Command[1:], c.Args...) {
 		here.args = append(here.args, move(arg))

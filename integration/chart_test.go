@@ -32,8 +32,14 @@ func TestChartRendersResources(t *testing.T) {
 	} {
 		want = append(want, "Service evidence-plumbline-ingest", "Service evidence-plumbline-console", "Job evidence-plumbline-migrate",
 			"PersistentVolumeClaim evidence-plumbline-data")
+		asked := chartServices[:4]
 		if values == exampleValues[0] { // the other has a claim of its own
 			want = append(want, "PersistentVolumeClaim evidence-plumbline-bundles")
+		} else {
+			asked = chartServices[:5]
+		}
+		for _, name := range asked {
+			want = append(want, "Service evidence-plumbline-"+name+"-admin")
 		}
 		got := slices.Sorted(maps.Keys(render(t, values)))
 		slices.Sort(want)
@@ -200,6 +206,9 @@ func TestChartSchemaHasTheSettings(t *testing.T) {
 			delete(service.Properties.Settings.Properties, m[1])
 			// What is secret comes from the environment; key_file would part the key from its list.
 			_, ofAll := shared.Properties[m[1]]
+			if m[1] == "service_url" { // the chart sets it where the values do not
+				continue
+			}
 			own := ofAll || strings.Contains(string(template), `"`+m[1]+`"`) || slices.Contains([]string{"nats_user", "nats_password", "nats_token", "clickhouse_dsn", "letters_dsn", "key_file"}, m[1])
 			if listed == own {
 				t.Errorf("%s.settings.%s: is set by the chart or for all services: %v; is in values.schema.json: %v", name, m[1], own, listed)
@@ -240,6 +249,9 @@ func TestChartRefusesWrongValues(t *testing.T) {
 		"exporter.data.accessModes={ReadOnlyMany}":     "accessModes",
 		"settings.log_level=loud":                      "log_level",
 		"console.replicas=2":                           "/console/replicas",
+		"console=null":                                 "console",
+		"ingest.tls=null":                              "missing property 'tls'",
+		"verifer.replicas=2":                           "verifer",
 		"tenant=a b":                                   "/tenant",
 		"drainSeconds=0":                               "/drainSeconds",
 	} {
@@ -249,6 +261,54 @@ func TestChartRefusesWrongValues(t *testing.T) {
 		} else if !strings.Contains(err.Error()+output, want) {
 			t.Errorf("--set %s: want %q in\n%v", set, want, err)
 		}
+	}
+}
+
+// The console finds the operators' interface of every other service, also of pods that are not ready, and NetworkPolicies let
+// it through, there and to ingest. A policy names ports that its pods have.
+func TestChartConsoleReachesTheServices(t *testing.T) {
+	made := render(t, exampleValues[1])
+	console := made["NetworkPolicy evidence-plumbline-console"]
+	urls := made["ConfigMap evidence-plumbline-console"].Data["config.yaml"]
+	for _, name := range chartServices {
+		has := map[string]bool{}
+		for _, port := range made["Deployment evidence-plumbline-"+name].Spec.Template.Spec.Containers[0].Ports {
+			has[port.Name] = true
+		}
+		admitted := map[string]bool{}
+		for _, r := range made["NetworkPolicy evidence-plumbline-"+name].Spec.Ingress {
+			for _, port := range r.Ports {
+				if !has[port.Port] {
+					t.Errorf("the NetworkPolicy of %s has port %s, which no container has", name, port.Port)
+				}
+				for _, from := range r.From {
+					labels := from.PodSelector.MatchLabels
+					if labels["app.kubernetes.io/component"] == "console" && labels["app.kubernetes.io/instance"] == "evidence" {
+						admitted[port.Port] = true
+					}
+				}
+			}
+		}
+		if name == "console" {
+			continue
+		}
+		if !admitted["admin"] || admitted["publish"] != (name == "ingest") {
+			t.Errorf("the NetworkPolicy of %s lets the console reach %v", name, admitted)
+		}
+		service := made["Service evidence-plumbline-"+name+"-admin"].Spec
+		if service.ClusterIP != "None" || !service.NotReady || service.Ports[0].Port != 9100 || service.Ports[0].TargetPort != "admin" || service.Selector["app.kubernetes.io/component"] != name {
+			t.Errorf("the Service of %s: %+v", name, service)
+		}
+		if !strings.Contains(urls, "- dns+http://evidence-plumbline-"+name+"-admin:9100\n") {
+			t.Errorf("the console does not ask %s:\n%s", name, urls)
+		}
+	}
+	last := console.Spec.Egress[len(console.Spec.Egress)-1]
+	if len(last.Ports) != 2 || last.Ports[0].Port != "admin" || last.Ports[1].Port != "publish" || last.To[0].PodSelector.MatchLabels["app.kubernetes.io/instance"] != "evidence" {
+		t.Errorf("the console may reach %+v", console.Spec.Egress)
+	}
+	if rules := made["NetworkPolicy evidence-plumbline-verifier"].Spec.Egress; len(rules) != len(console.Spec.Egress)-1 {
+		t.Errorf("the verifier may reach %+v", rules)
 	}
 }
 

@@ -23,6 +23,15 @@
   {{- if $own.tls.clientCASecret -}}{{- $_ := set $c "tls_client_ca_file" "/etc/plumbline/client-ca/ca.crt" -}}{{- end -}}
 {{- else if eq .name "console" -}}
   {{- $_ := set $c "listen" "0.0.0.0:8081" -}}
+  {{- if not (hasKey $own.settings "service_url") -}}
+    {{- $urls := list -}}
+    {{- range $name := splitList " " (include "plumbline.services" .root) -}}
+      {{- if and (ne $name "console") (index $v $name).enabled -}}
+        {{- $urls = append $urls (printf "dns+http://%s:9100" (include "plumbline.admin" (dict "root" $.root "name" $name))) -}}
+      {{- end -}}
+    {{- end -}}
+    {{- if $urls -}}{{- $_ := set $c "service_url" $urls -}}{{- end -}}
+  {{- end -}}
 {{- else if eq .name "exporter" -}}
   {{- $_ := set $c "data" "/var/lib/plumbline/data/exporter" -}}
   {{- $_ := set $c "bundle_dir" "/var/lib/plumbline/bundles/sealed" -}}

@@ -4,7 +4,12 @@ ingest verifier drift exporter console webhooks
 {{- end }}
 
 {{- define "plumbline.fullname" -}}
-{{- if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 50 | trimSuffix "-" }}{{ else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 50 | trimSuffix "-" }}{{ end }}
+{{- if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 48 | trimSuffix "-" }}{{ else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 48 | trimSuffix "-" }}{{ end }}
+{{- end }}
+
+{{/* The name of the Service of a service's operators' interface. Argument: root and name. */}}
+{{- define "plumbline.admin" -}}
+{{ include "plumbline.fullname" .root }}-{{ .name }}-admin
 {{- end }}
 
 {{/* Labels by which a service's pods are found: they never change. Argument: root and name. */}}
