@@ -69,7 +69,7 @@ type Report struct {
 	SHA256    string   `json:"sha256"`  // of the .tar.gz
 	TarSHA256 string   `json:"tar_sha256"`
 	SessionID string   `json:"session_id"`
-	Rows      int64    `json:"rows"`
+	Rows      int64    `json:"rows"` // of a bundle that is not intact, those read before a fault was found
 	ChainHash string   `json:"chain_hash"`
 	Signature string   `json:"signature"`
 	Covered   []string `json:"covered"`    // what the signature of an intact bundle covers
@@ -130,7 +130,11 @@ func (r *Report) Skip(why string) { r.Skipped = append(r.Skipped, why) }
 // control sequences to a terminal.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "dialect    %s\nsession    %q\nrows       %d\nchain hash %s\nsignature  %s", r.Dialect, r.SessionID, r.Rows, r.ChainHash, r.SignatureText())
+	rows := strconv.FormatInt(r.Rows, 10)
+	if !r.Intact && r.Rows > 0 { // the log may have more
+		rows += " read before a fault was found"
+	}
+	fmt.Fprintf(&b, "dialect    %s\nsession    %q\nrows       %s\nchain hash %s\nsignature  %s", r.Dialect, r.SessionID, rows, r.ChainHash, r.SignatureText())
 	if r.PublicKey != "" {
 		fmt.Fprintf(&b, " %s (key id %s, pinned: %t)", r.PublicKey, r.KeyID, r.KeyPinned)
 	}

@@ -40,7 +40,7 @@ func TestReportLines(t *testing.T) {
 		Anchors:   []Anchor{{"b.tsr\n", "stamped"}},
 		Skipped:   []string{"who signed."},
 		NotProven: []string{"Time", "Key"}}
-	const facts = "dialect    aivs-00\n" + `session    "s\x1b[2J"` + "\nrows       3\nchain hash c0\n"
+	const facts = "dialect    aivs-00\n" + `session    "s\x1b[2J"` + "\nrows       3 read before a fault was found\nchain hash c0\n"
 	const rest = `PASS  files: \u001b` + "\n" + `PASS  b.tsr\n: stamped` + "\n" + "FAIL  row 2: changed\n" + `FAIL  x\u001b: not a file` + "\n      \\u00e9\nSKIP  NOT CHECKED: who signed.\n\n"
 	const end = "NOT INTACT: do not rely on this bundle.\nVerdict recorded inside: not read, since the bundle is not intact.\n\nNot proven:\n  Time\n  Key\n"
 	saysText(t, report, facts+"signature  absent\n"+rest+end)

@@ -20,6 +20,12 @@ function quote(text, name = "span") {
   return made;
 }
 
+// The theme that was chosen in the console, where this page is one of its own.
+try {
+  const theme = localStorage.getItem("theme");
+  if (theme) document.documentElement.dataset.theme = theme;
+} catch { /* a file may have no storage */ }
+
 const judged = new Map(); // SHA-256 of a file -> {name, bytes, v}
 
 async function take(fileList) {
@@ -53,8 +59,15 @@ async function judgeAll() {
     }
   }
   byId("results").replaceChildren(...shownBundles.reverse());
-  const intact = [...judged.values()].filter(({ v }) => v && v.faults.length === 0).length;
-  byId("status").textContent = judged.size === 1 ? (intact ? "1 bundle, intact." : "1 bundle, not intact.") : `${judged.size} bundles, ${intact} of them intact.`;
+  byId("status").textContent = summaryOf([...judged.values()]);
+}
+
+// summaryOf counts the bundles by what was found of them.
+function summaryOf(bundles) {
+  const count = (what, is) => [bundles.filter(is).length, what];
+  const found = [count("intact", ({ v }) => v?.faults.length === 0), count("not intact", ({ v }) => v?.faults.length > 0), count("not judged", ({ v }) => v === null)];
+  if (bundles.length === 1) return `1 bundle, ${found.find(([n]) => n === 1)[1]}.`;
+  return `${bundles.length} bundles: ${found.filter(([n]) => n > 0).map(([n, what]) => `${n} ${what}`).join(", ")}.`;
 }
 
 function bundleSection({ name, v }, sha256OfFile) {
@@ -68,25 +81,27 @@ function bundleSection({ name, v }, sha256OfFile) {
   for (const fault of v.faults) checks.append(element("li", "bad", "FAIL  " + visible(printable(fault))));
   for (const passed of intact ? v.passed : []) checks.append(element("li", "good", "PASS  " + passed));
   for (const skipped of intact ? v.skipped : []) checks.append(element("li", "caution", "NOT CHECKED  " + skipped));
-  section.append(element("h3", "", "What was checked"), checks, factsTable(v, sha256OfFile));
   const entries = entriesOf(v), bad = rowsAtFault(v.faults);
-  if (entries.length === 0) return section;
-  if (!intact) section.append(element("p", "banner bad", "Nothing below is proven. It is shown so that you can see where the file is wrong."));
-  section.append(chainTable(entries, bad, intact), decisions(entries, bad));
+  section.append(element("h3", "", "What was checked"), checks);
+  if (!intact && (entries.length || v.manifest)) section.append(element("p", "banner bad", "Nothing that the file says below is proven. It is shown so that you can see where the file is wrong."));
+  section.append(factsTable(v, sha256OfFile, entries));
+  if (entries.length) section.append(chainTable(entries, bad, intact), decisions(entries, bad));
   return section;
 }
 
-function factsTable(v, sha256OfFile) {
-  const o = v.log.opening, table = element("table"), previous = o?.get("previous_bundle_hash") ?? "";
+function factsTable(v, sha256OfFile, entries) {
+  const o = v.log.opening, table = element("table", "facts"), previous = o?.get("previous_bundle_hash") ?? "";
   const fact = (name, value) => {
     if (value) table.append(element("tr", "", element("th", "", name), element("td", "", value)));
   };
   const manifestText = (name) => textOf(memberOf(v.manifest, name));
-  fact("Session", quote(o?.get("session_id") ?? (manifestText("original_session_id") || manifestText("session_id"))));
+  const session = o?.get("session_id") ?? (manifestText("original_session_id") || manifestText("session_id"));
+  if (session) fact("Session", quote(session));
   if (o?.get("agent_id")) fact("Agent", quote(o.get("agent_id")));
   if (o) fact("Part", `${o.get("part")}${o.get("last_part") ? ", the last one" : ", more may follow"}`);
   if (manifestText("exported_at")) fact("Sealed", quote(manifestText("exported_at")));
-  fact("Rows", String(v.log.rows));
+  if (v.faults.length === 0) fact("Rows", String(v.log.rows));
+  else if (entries.length) fact("Rows", `${entries.length}; a fault was found after ${v.log.rows} of them`);
   if (v.chain) fact("Chain", element("code", "", v.chain));
   if (v.key) fact("Signed by", element("code", "", hexOf(v.key)));
   fact("SHA-256 of the file", element("code", "", sha256OfFile));
@@ -107,9 +122,10 @@ function leftOut(entries, shownRows) {
 
 function chainTable(entries, bad, intact) {
   const rows = shownEntries(entries, bad), body = element("tbody"), short = (value) => element("code", "", textOf(value).slice(0, 12));
-  for (const { number, row } of rows) {
-    body.append(element("tr", bad.has(number) ? "bad" : "", element("td", "", String(number)), element("td", "", quote(textOf(row.get("action_type")))),
-      element("td", "", quote(textOf(row.get("tool_name")))), element("td", "", short(row.get("prev_hash"))), element("td", "", short(row.get("row_hash")))));
+  for (const { number, row, readable } of rows) {
+    body.append(element("tr", bad.has(number) ? "bad" : "", element("td", "", String(number)),
+      element("td", "", readable ? quote(textOf(row.get("action_type"))) : "cannot be read"), element("td", "", readable ? quote(textOf(row.get("tool_name"))) : ""),
+      element("td", "", short(row.get("prev_hash"))), element("td", "", short(row.get("row_hash")))));
   }
   const head = element("thead", "", element("tr", "", ...["Row", "Type", "Tool", "Hash of the row before", "Hash"].map((name) => element("th", "", name))));
   const details = element("details", "", element("summary", "", `The chain, row by row (${entries.length})`),
@@ -129,6 +145,10 @@ function decisions(entries, bad) {
 
 function decisionArticle(entry, atFault) {
   const d = decisionOf(entry), article = element("article", atFault ? "bad" : "");
+  if (!entry.readable) {
+    article.append(element("h3", "", `Row ${entry.number} cannot be read.`));
+    return article;
+  }
   article.append(element("h3", "", `Row ${entry.number}. `, quote(d.does), " ", quote(d.name)),
     element("p", "soft", quote(d.time), d.category ? " · " : null, d.category ? quote(d.category) : null));
   if (d.alternatives.length) {
@@ -137,7 +157,7 @@ function decisionArticle(entry, atFault) {
       body.append(element("tr", a.chosen ? "chosen" : "", element("td", "", quote(a.id)), element("td", "", quote(a.description)), element("td", "", a.score),
         element("td", "", a.chosen ? "chosen" : "")));
     }
-    article.append(element("table", "", element("thead", "", element("tr", "", ...["Option", "Description", "Score", ""].map((name) => element("th", "", name)))), body));
+    article.append(element("table", "options", element("thead", "", element("tr", "", ...["Option", "Description", "Score", ""].map((name) => element("th", "", name)))), body));
   }
   if (d.reasoning) article.append(element("p", "", "Why, in the agent's words:"), quote(d.reasoning, "div"));
   if (d.values.length) article.append(element("p", "", "By the values: ", ...d.values.flatMap((value, i) => (i ? [", ", quote(value)] : [quote(value)])), d.confidence ? ` · confidence ${d.confidence}` : null));

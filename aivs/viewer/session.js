@@ -2,14 +2,11 @@
 // of the expected shape is left out.
 "use strict";
 
-// entriesOf returns an entry for each row that was read: {number, row, trace, verdict}. Rows behind a fault are read as far as they
-// are rows at all.
+// entriesOf returns an entry for each row of the log, also behind a fault: {number, row, readable, trace, verdict}. Its number is the
+// one that a fault names; a row that is not a JSON object has no members.
 function entriesOf(v) {
-  const files = v.archive.files, rows = [];
-  for (const line of files.has(LOG) ? lines(files.get(LOG)) : []) {
-    const row = writtenValue(line);
-    if (row instanceof Map) rows.push(row);
-  }
+  const files = v.archive.files;
+  const values = (files.has(LOG) ? lines(files.get(LOG)) : []).map(writtenValue), rows = values.map((value) => (value instanceof Map ? value : new Map()));
   const traces = files.has(TRACES) ? lines(files.get(TRACES)).map((line) => writtenValue(line)) : [];
   const verdicts = new Map(); // trace id -> its verdicts, in order
   for (const line of files.has("verdicts.jsonl") ? lines(files.get("verdicts.jsonl")) : []) {
@@ -23,11 +20,11 @@ function entriesOf(v) {
   }
   return rows.map((row, i) => {
     const id = textOf(memberOf(writtenValue(textOf(row.get("inputs_json"))), "trace_id"));
-    return { number: i + 1, row, trace: byId.get(id)?.shift() ?? null, verdict: verdicts.get(id)?.shift() ?? null };
+    return { number: i + 1, row, readable: values[i] instanceof Map, trace: byId.get(id)?.shift() ?? null, verdict: verdicts.get(id)?.shift() ?? null };
   });
 }
 
-// lines returns the lines without their ends and without empty ones. A line that is too long ends them.
+// lines returns the lines without their ends and without blank ones, which a log does not count. A line that is too long ends them.
 function lines(bytes) {
   const found = [];
   try {
@@ -35,7 +32,7 @@ function lines(bytes) {
   } catch (e) {
     if (!(e instanceof Fault)) throw e;
   }
-  return found.filter((line) => line.length > 0);
+  return found.filter((line) => !line.every((b) => b === 32 || b === 9 || b === 13));
 }
 
 // rowsAtFault returns the numbers of the rows that the faults name: "row 3", "rows 1-4".

@@ -14,6 +14,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"html"
 	"strings"
 
 	"github.com/plumbline/plumbline/schema"
@@ -46,8 +47,15 @@ func Script(verifiers map[string]Verifier) (string, error) {
 	return script, nil
 }
 
+// Link leads to another page of a site that serves this one.
+type Link struct {
+	Name, Address string
+	Here          bool // to this page
+}
+
 // Page returns the whole page, and the content security policy that is in it, for a server that sends it as a header, too.
-func Page(verifiers map[string]Verifier) (page []byte, policy string, err error) {
+// The links, if there are any, are above it; the first one is the name of their site.
+func Page(verifiers map[string]Verifier, links ...Link) (page []byte, policy string, err error) {
 	script, err := Script(verifiers)
 	if err != nil {
 		return nil, "", err
@@ -60,8 +68,24 @@ func Page(verifiers map[string]Verifier) (page []byte, policy string, err error)
 	script += strings.Replace(file("session.js")+file("page.js"), "\"use strict\";\n", "", 2)
 	style := file("page.css")
 	policy = "default-src 'none'; script-src " + source(script) + "; style-src " + source(style) + "; base-uri 'none'; form-action 'none'"
-	page = []byte(strings.NewReplacer("{{policy}}", policy, "{{style}}", style, "{{script}}", script).Replace(file("page.html")))
+	page = []byte(strings.NewReplacer("{{policy}}", policy, "{{style}}", style, "{{script}}", script, "{{pages}}", navigation(links)).Replace(file("page.html")))
 	return page, policy, nil
+}
+
+// navigation returns the links in HTML.
+func navigation(links []Link) string {
+	var text strings.Builder
+	for _, link := range links {
+		here := ""
+		if link.Here {
+			here = " aria-current=\"page\""
+		}
+		fmt.Fprintf(&text, "<a href=\"%s\"%s>%s</a>\n", html.EscapeString(link.Address), here, html.EscapeString(link.Name))
+	}
+	if text.Len() == 0 {
+		return ""
+	}
+	return "<nav aria-label=\"Pages\">\n" + text.String() + "</nav>\n"
 }
 
 // source names a text in a content security policy.

@@ -123,6 +123,22 @@ func TestViewerAgreesOnTamperedBundles(t *testing.T) {
 	}
 }
 
+// A row that cannot be read keeps its number, so the row in red is the one that the fault names, and the facts say how far the log was read.
+func TestViewerNumbersRowsThatCannotBeRead(t *testing.T) {
+	b := openViewer(t)
+	give(b, forged(t, bundleOf(t, "x", 3), `{"id": 3,`, `["id": 3,`), "")
+	if red := evaluate[string](b, `[...document.querySelectorAll("table.chain tr.bad")].map((row) => row.cells[0].textContent + " " + row.cells[1].textContent).join()`); red != "3 cannot be read" {
+		t.Errorf("in red: %q", red)
+	}
+	facts := evaluate[string](b, `document.querySelector("table.facts").innerText`)
+	if !strings.Contains(facts, "5; a fault was found after 2 of them") {
+		t.Errorf("the facts say:\n%s", facts)
+	}
+	if next := evaluate[string](b, `document.querySelectorAll("table.chain tbody tr")[3].innerText`); !strings.HasPrefix(next, "4") || !strings.Contains(next, "tool.x2") {
+		t.Errorf("after it comes %q", next)
+	}
+}
+
 // Whatever an agent or a forger writes stays text.
 func TestViewerShowsHostileTextAsText(t *testing.T) {
 	b := openViewer(t)
