@@ -2,6 +2,8 @@ package web
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -33,7 +35,7 @@ func newBars(label, noun string, values map[time.Time]uint64, from, to time.Time
 	for _, v := range values {
 		most = max(most, v)
 	}
-	chart.Top = number(most)
+	chart.Top = number(slices.Max(append(slices.Collect(maps.Values(values)), 0)))
 	for at := from; at.Before(to); at = at.Add(step) {
 		v := values[at]
 		height := float64(v) / float64(most) * chartHeight
@@ -61,6 +63,11 @@ type line struct {
 	Now, Usual  string   // the figure over all steps, and in the baseline
 	Top         string
 	From, To    time.Time
+}
+
+// Shades reports whether a time of this class is set off.
+func (l *line) Shades(class string) bool {
+	return slices.ContainsFunc(l.Spans, func(s span) bool { return s.Class == class })
 }
 
 // mark is a level with a name: baseline or threshold.

@@ -57,7 +57,7 @@ func (s *server) failure(ctx context.Context, route string, err error) page {
 	case errors.Is(err, errForged):
 		return said(http.StatusForbidden, "Not done", "This form was not sent from a page of your session, so nothing was changed.", "Go back, load the page again, and repeat it.")
 	case errors.Is(err, auth.ErrScope):
-		return said(http.StatusForbidden, "Not permitted", fmt.Sprintf("Your token may not do this: %v.", err), "Log in with a token that has the scope, or have it added to yours.")
+		return said(http.StatusForbidden, "Not permitted", "This page is not for your token: "+err.Error()+".", "Log in with a token that has the scope, or have it added to yours.")
 	case database.TooBroad(err):
 		return said(http.StatusServiceUnavailable, "Too much to read", "The database would read too many rows, or use too much memory, for this page.", "Choose a shorter time or a single agent. The operator can raise query_rows of the console.")
 	case ctx.Err() != nil:

@@ -25,6 +25,7 @@ func (s *server) functions() template.FuncMap {
 		"seconds":   seconds,
 		"score":     score,
 		"words":     words,
+		"direction": direction,
 		"lower":     strings.ToLower,
 		"plural":    plural,
 		"less":      func(n uint64) uint64 { return n - 1 },
@@ -85,6 +86,14 @@ func seconds(s float64) string {
 
 // words returns a word of the pipeline, such as value_drift, as people write it.
 func words(word string) string { return strings.ReplaceAll(word, "_", " ") }
+
+// direction returns the kind of a drift. AAP section 8.5 has no name for some changes.
+func direction(kind string) string {
+	if kind == "unknown" {
+		return "other change"
+	}
+	return words(kind)
+}
 
 // plural returns a number and a noun, which gets an s unless the number is 1.
 func plural(n any, noun string) string {

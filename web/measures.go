@@ -49,7 +49,7 @@ var countedMeasures = []struct {
 	{newTools, "decisions whose action neither baseline nor card names", "", func(m rows.Measured) (float64, uint64) { return float64(m.NewTools), m.WithCard }},
 	{"Undeclared values", "of the decisions with a card", "", func(m rows.Measured) (float64, uint64) { return float64(m.Undeclared), m.WithCard }},
 	{"Errors", "of the actions whose execution is known", "", func(m rows.Measured) (float64, uint64) { return float64(m.Errors), m.Acting }},
-	{"Cost", "of an execution", "ct", func(m rows.Measured) (float64, uint64) { return m.Cost, m.Executions }},
+	{"Cost", "of an execution, in cents", "ct", func(m rows.Measured) (float64, uint64) { return m.Cost, m.Executions }},
 	{"Confidence", "of a decision that states it", " ", func(m rows.Measured) (float64, uint64) { return m.Confidence, m.Confident }},
 }
 
@@ -176,7 +176,7 @@ func (m *measure) chart(s rows.Span, spans []span) (chart line, drawn bool) {
 	if m.expected.of > 0 {
 		chart.Marks = append(chart.Marks, mark{"baseline", level(m.expected.mean(), top), "baseline " + chart.Usual})
 	}
-	chart.Top = m.text(top)
+	chart.Top = strings.TrimSuffix(m.text(top), " "+m.unit) // the figures above the chart have the unit
 	chart.Paths = stretchesOf(values, chart.Width, top)
 	return chart, true
 }

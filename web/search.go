@@ -22,6 +22,9 @@ type searchPage struct {
 	Nothing    bool
 }
 
+// Most is how many things of each kind are shown.
+func (p *searchPage) Most() int { return found }
+
 // search answers with what has a text as its name, of each kind; without a text with the newest.
 func (s *server) search(v *visit) (page, error) {
 	p := &searchPage{Text: schema.Clip(v.URL.Query().Get("q"), schema.MaxIDBytes), SeeBundles: s.permits(v, auth.BundlesRead)}

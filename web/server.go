@@ -51,7 +51,6 @@ type server struct {
 	pages     map[string]*template.Template
 	assets    map[string]asset
 	viewer    bundleViewer
-	nav       []place
 	mux       *http.ServeMux
 	took      *prometheus.HistogramVec // seconds, by route and code
 	fleets    kept[fleetFigures]
@@ -206,9 +205,11 @@ func (s *server) handler() http.Handler {
 	return s.guard(http.NewCrossOriginProtection().Handler(s.mux))
 }
 
-// routes adds the pages. Each has its entry in the navigation here, if it has one.
+// navigation is above every page.
+var navigation = []place{{"Fleet", "/", "f"}, {"Live", "/tail", "l"}, {"Problems", "/problems", "p"}, {"Search", "/search", "s"}, {"Dead letters", "/deadletters", "d"}, {"Verify", "/verify", "v"}}
+
+// routes adds the pages.
 func (s *server) routes() {
-	s.nav = []place{{"Fleet", "/", "f"}, {"Live", "/tail", "l"}, {"Problems", "/problems", "p"}, {"Search", "/search", "s"}, {"Dead letters", "/deadletters", "d"}, {"Verify", "/verify", "v"}}
 	s.page("GET /{$}", auth.TracesRead, s.fleet)
 	s.page("GET /agent", auth.TracesRead, s.agent)
 	s.page("GET /tail", auth.TracesRead, s.tail)
@@ -327,7 +328,7 @@ type frame struct {
 
 // write renders a page into memory first, so a fault of a template is an answer of its own.
 func (s *server) write(w http.ResponseWriter, r *http.Request, v *visit, p page) {
-	f := frame{Title: p.title, Nav: s.nav, Address: r.URL.Path, Query: r.URL.Query().Get("q"), Version: s.env.Version, Data: p.data}
+	f := frame{Title: p.title, Nav: navigation, Address: r.URL.Path, Query: r.URL.Query().Get("q"), Version: s.env.Version, Data: p.data}
 	if v != nil && v.session != nil {
 		f.Form, f.LoggedIn = v.session.form, true
 		if !s.keeper.LetsAnyoneIn() {

@@ -14,9 +14,13 @@ type bundleViewer struct {
 	policy string // of its content
 }
 
-// readViewer returns the page.
+// readViewer returns the page, with the navigation of the console above it.
 func readViewer() (v bundleViewer, err error) {
-	v.page, v.policy, err = viewer.Page(aivs.Verifiers())
+	links := []viewer.Link{{Name: "Plumbline", Address: "/"}}
+	for _, to := range navigation {
+		links = append(links, viewer.Link{Name: to.Name, Address: to.Address, Here: to.Address == "/verify"})
+	}
+	v.page, v.policy, err = viewer.Page(aivs.Verifiers(), links...)
 	return v, err
 }
 

@@ -24,6 +24,9 @@ func TestConsoleVerifiesDroppedBundles(t *testing.T) {
 	b := s.tab()
 	b.open(s.url + "/chain?sha256=" + sha256)
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector('main a[href="/verify"]').click()`), chromedp.WaitReady("#files"))
+	if here := evaluate[string](b, `document.querySelector("nav a[aria-current]").textContent`); here != "Verify" {
+		t.Errorf("the navigation says that this is %q", here)
+	}
 	b.asked()
 	dropOn(b, "good.tar.gz", bundle)
 	b.await(`document.querySelectorAll("#results section").length === 1`)
