@@ -193,6 +193,8 @@ type fact struct {
 	record string        // the whole trace, instead of one that is made of the above
 	judged time.Duration // after its receipt; 200 ms where zero
 	engine string        // 1 where empty
+
+	unknown bool // its card is, so it is not judged
 }
 
 // put stores facts of a tenant.
@@ -218,6 +220,9 @@ func (r *rig) put(s *store.Store, facts ...fact) {
 			Timestamp: received.Add(cmp.Or(f.judged, 200*time.Millisecond)), Violations: remarks(f.violations, f.text), Warnings: []schema.Remark{}, Findings: remarks(f.findings, f.text),
 			Metadata: schema.Metadata{AlgorithmVersion: "1.2.0", EngineVersion: cmp.Or(f.engine, "1"), Profile: "spec", CardDigest: schema.DigestOf([]byte("card")), TraceDigest: t.Digest,
 				ChecksPerformed: []string{"autonomy"}, Similarity: schema.SimilarityDetails{Similarities: []float64{1}}}}
+		if f.unknown {
+			v.Status, v.RecommendedAction, v.Metadata.CardDigest = schema.StatusCardUnknown, schema.Review, schema.Digest{}
+		}
 		b.Add(t, store.Meta{Received: received, StreamCreated: time.Unix(1, 0), Sequence: r.next, SessionID: schema.SessionID(t), RetainUntil: time.Now().Add(90 * 24 * time.Hour)}, v)
 		r.next++
 		r.digests[f.trace] = t.Digest

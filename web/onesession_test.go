@@ -38,7 +38,7 @@ func (r *rig) bundle(s *store.Store, dir, agent, session string) (sha256 string,
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	err = s.InsertSessionVerdicts(r.t.Context(), []*schema.SessionVerdict{{AgentID: agent, SessionID: session, Part: 1, LastPart: true, Timestamp: now, RecommendedAction: schema.Review, Traces: schema.SessionTraces{Total: 2, Verified: 1},
+	err = s.InsertSessionVerdicts(r.t.Context(), []*schema.SessionVerdict{{AgentID: agent, SessionID: session, Part: 1, LastPart: true, Timestamp: now, RecommendedAction: schema.Review, Traces: schema.SessionTraces{Total: 2, Verified: 1, CardUnknown: 1},
 		Findings: slices.Repeat([]schema.SessionFinding{{Type: schema.TraceGap, Severity: schema.SeverityMedium, Description: "numbers 3 to 4 never arrived", TraceID: "t-1"}}, 40),
 		Metadata: schema.SessionMetadata{AlgorithmVersion: "1", EngineVersion: "1", Profile: "spec", ChecksPerformed: []string{"gaps"}, Unchecked: []string{"loops beyond 10,000 traces"}}}})
 	if err != nil {
@@ -68,7 +68,7 @@ func TestSealedSession(t *testing.T) {
 	r.put(r.rows, fact{agent: "a", trace: "t-1", session: "s"}, fact{agent: "a", trace: "t-2", session: "s"})
 	sha256, file := r.bundle(r.rows, dir, "a", "s")
 	v := r.visitor("")
-	v.page(sessionAddress("a", "s", ""), "<dd>sealed</dd>", "TRACE_GAP", "numbers 3 to 4 never arrived", `<span class="severity medium">review</span>`, chainAddress(sha256), "and more, 40 in all", "Not checked: <bdi>loops beyond 10,000 traces")
+	v.page(sessionAddress("a", "s", ""), "<dd>sealed</dd>", "TRACE_GAP", "numbers 3 to 4 never arrived", `<span class="severity medium">review</span> <span class="soft">1 trace of unknown cards</span>`, chainAddress(sha256), "and more, 40 in all", "Not checked: <bdi>loops beyond 10,000 traces")
 	text := v.page(chainAddress(sha256), "1 to 4 of 4", "shop.buy", "shop.pay", "INTACT: this bundle", "/bundle/"+sha256)
 	if n := strings.Count(text, ">linked<"); n != 3 {
 		t.Errorf("%d rows are linked:\n%s", n, text)
@@ -107,16 +107,16 @@ func TestFirstRowOfAPageIsCompared(t *testing.T) {
 	}
 }
 
-// A held session says so and why; one that nobody knows does not exist.
+// A held session says so and why, and of a trace whose card nobody registered that it was not judged; a session that nobody knows does not exist.
 func TestHeldAndUnknownSessions(t *testing.T) {
 	r := start(t, nil)
-	r.put(r.rows, fact{agent: "a", trace: "t-1", session: "s"})
+	r.put(r.rows, fact{agent: "a", trace: "t-1", session: "s", unknown: true})
 	err := r.rows.InsertSessions(t.Context(), []store.Session{{AgentID: "a", SessionID: "s", Version: 1, Status: store.SessionHeld, Reason: "receipt 7 has no row"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	v := r.visitor("")
-	v.page(sessionAddress("a", "s", ""), "This session is held", "receipt 7 has no row")
+	v.page(sessionAddress("a", "s", ""), "This session is held", "receipt 7 has no row", `<span class="severity medium">card unknown</span>`)
 	v.page(sessionAddress("a", "s", "gone"), "is not stored in this session")
 	long := strings.Repeat("x", schema.MaxIDBytes+1)
 	for _, path := range []string{"/session", sessionAddress("a", "none", ""), sessionAddress("", "s", ""), sessionAddress(long, long, ""), sessionAddress("a", "s", "") + "&after=x",
