@@ -98,7 +98,6 @@ func ServeOn(ctx context.Context, listener net.Listener, cfg *Config, env *servi
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    maxHeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return ctx }, // a page in progress may end: it can be loaded again
-		ErrorLog:          slog.NewLogLogger(env.Log.Handler(), slog.LevelWarn),
 	}
 	env.Started()
 	return errors.Join(limit.Serve(ctx, work, server, listener), s.close())

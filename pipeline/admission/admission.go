@@ -86,7 +86,8 @@ func (l *Limit) count() float64 {
 	return float64(l.open)
 }
 
-// Serve serves within the limit until ctx ends. It uses HTTPS if the server has a TLSConfig. The
+// Serve serves within the limit until ctx ends. What net/http reports, such as a failed handshake of TLS or the panic of
+// a handler, is a warning in the log. It uses HTTPS if the server has a TLSConfig. The
 // requests in progress may then finish until work ends. It closes the listener. The end of ctx is
 // not an error.
 func (l *Limit) Serve(ctx, work context.Context, server *http.Server, accepting net.Listener) error {
@@ -129,6 +130,7 @@ func (l *Limit) bound(server *http.Server, accepting net.Listener) net.Listener 
 	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		return context.WithValue(ctx, refusalKey{}, own(c).refused)
 	}
+	server.ErrorLog = slog.NewLogLogger(l.log.Handler(), slog.LevelWarn)
 	server.ConnState = func(c net.Conn, state http.ConnState) { l.note(own(c), state == http.StateIdle) }
 	return &listener{Listener: accepting, limit: l}
 }

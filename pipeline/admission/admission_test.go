@@ -3,6 +3,7 @@ package admission
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -407,5 +408,30 @@ func (l *Limit) checkCounts(t *testing.T, here []*conn) {
 			t.Fatalf("%s: %d connections, %d counted, the share is %d; of all %d of %d, spare %d of %d",
 				from, n, l.networks[from].open, l.share, open, l.most, spare, l.spares)
 		}
+	}
+}
+
+// What net/http reports is in the limit's log, whole: the stack of a panic follows after what the panic quotes.
+func TestServersReportToTheLog(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := new(bytes.Buffer) // read it only after Serve has returned
+	limit := New("test", Operators(), slog.New(slog.NewTextHandler(log, nil)), prometheus.NewRegistry())
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() {
+		served <- limit.Serve(ctx, t.Context(), &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(`no row "a"`) })}, listener)
+	}()
+	if answer, err := http.Get("http://" + listener.Addr().String()); err == nil {
+		t.Errorf("the answer is %s, error %v", answer.Status, answer.Body.Close())
+	}
+	stop()
+	if err := <-served; err != nil {
+		t.Fatal(err)
+	}
+	if got := log.String(); !strings.Contains(got, "level=WARN") || !strings.Contains(got, `no row \"a\"`) || !strings.Contains(got, "TestServersReportToTheLog") {
+		t.Errorf("the log is\n%s", got)
 	}
 }

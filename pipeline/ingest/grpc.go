@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
@@ -53,7 +52,6 @@ func newGRPC(work context.Context, s *server, gate *gate) *http.Server {
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		Protocols:         new(http.Protocols),
 		BaseContext:       func(net.Listener) context.Context { return work },
-		ErrorLog:          slog.NewLogLogger(s.env.Log.Handler(), slog.LevelWarn),
 	}
 	if s.tls != nil {
 		server.TLSConfig = s.tls.Clone()

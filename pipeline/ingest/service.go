@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"log/slog"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -241,7 +240,6 @@ func newGate(work context.Context, s *server) *gate {
 		MaxHeaderBytes:    maxHeaderBytes,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		BaseContext:       func(net.Listener) context.Context { return work },
-		ErrorLog:          slog.NewLogLogger(s.env.Log.Handler(), slog.LevelWarn),
 	}
 	return g
 }
