@@ -26,6 +26,11 @@ for arch in $ARCHES; do
   CGO_ENABLED=0 GOOS=linux GOARCH=$arch GOAMD64=v1 GOARM64=v8.0 $GO build -trimpath -buildvcs=true \
     -ldflags "-s -w -buildid= -X github.com/plumbline/plumbline/pipeline/service.version=$VERSION" -o "$files/bin/" ./cmd/...
   for program in "$files"/bin/*; do
+    # All are static but plumbline, which loads the library of the embedded engine with the loader of glibc.
+    if test "$(basename "$program")" != plumbline && grep -q ld-linux "$program"; then
+      echo "release.sh: $program is not static" >&2
+      exit 1
+    fi
     list=$files/sbom/$(basename "$program").cdx.json
     GOOS=linux GOARCH=$arch "$work/cyclonedx" bin -json -std -noserial -notimestamp -version "$VERSION" -output "$list" "$program" 2>/dev/null
     # Every module that Go recorded is on the list, with its version; the list has the program and Go itself besides.
