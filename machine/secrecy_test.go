@@ -8,13 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest/locked"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
@@ -53,7 +53,7 @@ func planted() []stream.Record {
 // Agents put secrets into what they send, in every way. No service shows one of them
 // in its log, at any level, in its metrics, in its health or in what it sends over OTLP.
 func TestSecretsAreInNoLogAndNoMetric(t *testing.T) {
-	log, dir, receiver := new(lockedBuffer), t.TempDir(), receiveTelemetry(t)
+	log, dir, receiver := new(locked.Text), t.TempDir(), receiveTelemetry(t)
 	m, err := machine.Start(t.Context(), machine.Config{DataDir: dir, Listen: "127.0.0.1:0", OTLP: &config.OTLP{Endpoint: receiver.URL, Interval: time.Second},
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
@@ -140,22 +140,4 @@ func checkAnswer(t *testing.T, method, url, body string) {
 	if err := answer.Body.Close(); err != nil {
 		t.Error(err)
 	}
-}
-
-// lockedBuffer receives the log of several services.
-type lockedBuffer struct {
-	mutex  sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.buffer.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return b.buffer.String()
 }

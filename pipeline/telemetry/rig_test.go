@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -33,6 +32,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/plumbline/plumbline/pipeline/config"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest/locked"
 )
 
 // overBoth runs a test over each protocol.
@@ -209,28 +209,10 @@ func headerOf(ctx context.Context) http.Header {
 	return header
 }
 
-// logBuffer is a log that goroutines write.
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 // open returns an exporter that sends spans every few milliseconds, and metrics at its end, for which it has time.
-func open(t *testing.T, cfg config.OTLP) (*Exporter, *prometheus.Registry, *logBuffer) {
+func open(t *testing.T, cfg config.OTLP) (*Exporter, *prometheus.Registry, *locked.Text) {
 	t.Helper()
-	registry, log := prometheus.NewRegistry(), new(logBuffer)
+	registry, log := prometheus.NewRegistry(), new(locked.Text)
 	cfg.Interval = time.Hour
 	e, err := Open(&cfg, Process{Name: "verifier", Version: "1", Tenant: "t", Gatherer: registry, Metrics: registry, Log: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -20,6 +19,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/config"
 	"github.com/plumbline/plumbline/pipeline/obs"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest/locked"
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -43,7 +43,7 @@ type site struct {
 	t      *testing.T
 	broker *brokertest.Server
 	client *stream.Client
-	log    locked
+	log    locked.Text
 	env    *service.Env
 	dir    string
 }
@@ -81,24 +81,6 @@ func (s *site) run(endpoints ...Endpoint) *pipelinetest.Stage {
 	stage := pipelinetest.Go(s.t, func(ctx context.Context) error { return serve(ctx, &cfg, env, endpoints, 20*time.Millisecond) })
 	pipelinetest.Await(s.t, "the service", func() bool { return env.Health.Reported().Ready })
 	return stage
-}
-
-// locked is a text that several goroutines write and read.
-type locked struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *locked) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *locked) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // raise publishes an alert of a kind with the id "<kind>.<n>".
