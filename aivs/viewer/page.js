@@ -70,6 +70,10 @@ function summaryOf(bundles) {
   return `${bundles.length} bundles: ${found.filter(([n]) => n > 0).map(([n, what]) => `${n} ${what}`).join(", ")}.`;
 }
 
+// onPage returns a sentence about the flag --key of the other verifiers in words for the field of the page, which has one key.
+const onPage = (text) => text.replace("run again with --key.", "give it above.").replace("one that was given with --key, or that it leads to", "the one that was given above")
+  .replace("not a key given with --key", "not the key given above");
+
 function bundleSection({ name, v }, sha256OfFile) {
   const intact = v.faults.length === 0, tone = !intact ? "bad" : v.pinned && v.whole ? "good" : "caution";
   const section = element("section", "", element("h2", "", visible(name)));
@@ -78,9 +82,9 @@ function bundleSection({ name, v }, sha256OfFile) {
   const recorded = /: DENY/.test(v.verdict) ? "bad" : /: REVIEW/.test(v.verdict) ? "caution" : "";
   section.append(element("div", "banner " + recorded, element("p", "", "The agent"), element("p", "", v.verdict)));
   const checks = element("ul", "checks");
-  for (const fault of v.faults) checks.append(element("li", "bad", "FAIL  " + visible(printable(fault))));
-  for (const passed of intact ? v.passed : []) checks.append(element("li", "good", "PASS  " + passed));
-  for (const skipped of intact ? v.skipped : []) checks.append(element("li", "caution", "NOT CHECKED  " + skipped));
+  for (const fault of v.faults) checks.append(element("li", "bad", "FAIL  " + onPage(visible(printable(fault)))));
+  for (const passed of intact ? v.passed : []) checks.append(element("li", "good", "PASS  " + onPage(passed)));
+  for (const skipped of intact ? v.skipped : []) checks.append(element("li", "caution", "NOT CHECKED  " + onPage(skipped)));
   const entries = entriesOf(v), bad = rowsAtFault(v.faults);
   section.append(element("h3", "", "What was checked"), checks);
   if (!intact && (entries.length || v.manifest)) section.append(element("p", "banner bad", "Nothing that the file says below is proven. It is shown so that you can see where the file is wrong."));

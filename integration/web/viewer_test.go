@@ -91,6 +91,9 @@ func TestViewerJudgesABundle(t *testing.T) {
 		if file, agent := give(b, c.bundle, c.key); file != c.want || !strings.HasPrefix(agent, "Verdict recorded inside: no") {
 			t.Errorf("%s: the page says %q and %q", name, file, agent)
 		}
+		if said := evaluate[string](b, `document.getElementById("results").innerText`); strings.Contains(said, "--key") {
+			t.Errorf("%s: the page speaks of a flag that it does not have:\n%s", name, said)
+		}
 	}
 }
 
