@@ -28,7 +28,8 @@ func await(ts *testscript.TestScript, negated bool, args []string) {
 		ts.Fatalf("usage: await TEXT COMMAND [ARG…]")
 	}
 	deadline := time.Now().Add(awaitFor)
-	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 320*time.Millisecond) { // a command takes CPU time from what it waits for
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 320*time.Millisecond) {
+		asked := time.Now()
 		err := ts.Exec(args[1], args[2:]...)
 		if err == nil && strings.Contains(ts.ReadFile("stdout"), args[0]) {
 			return
@@ -36,7 +37,7 @@ func await(ts *testscript.TestScript, negated bool, args []string) {
 		if time.Now().After(deadline) {
 			ts.Fatalf("timed out waiting for %q of %q: %v", args[0], args[1:], err)
 		}
-		time.Sleep(pause)
+		time.Sleep(max(pause, time.Since(asked))) // a command takes CPU time from what it waits for
 	}
 }
 
