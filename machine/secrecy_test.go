@@ -54,7 +54,7 @@ func planted() []stream.Record {
 // in its log, at any level, in its metrics, in its health or in what it sends over OTLP.
 func TestSecretsAreInNoLogAndNoMetric(t *testing.T) {
 	log, dir, receiver := new(locked.Text), t.TempDir(), receiveTelemetry(t)
-	m, err := machine.Start(t.Context(), machine.Config{DataDir: dir, Listen: "127.0.0.1:0", OTLP: &config.OTLP{Endpoint: receiver.URL, Interval: time.Second},
+	m, err := machine.Start(t.Context(), machine.Config{DataDir: dir, Listen: "127.0.0.1:0", OTLP: &config.OTLP{Endpoint: receiver.URL, Protocol: config.OTLPOverHTTP, Interval: time.Second},
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
 		t.Fatal(err)
