@@ -121,7 +121,7 @@ func TestFiguresOfAnAgent(t *testing.T) {
 	r.put(r.rows, facts...)
 	r.drift("a", facts, .9)
 	v := r.visitor("")
-	v.page("/agent?id=a&for=1h", "<dt>traces shown</dt><dd>1</dd>")
+	v.page("/agent?id=a&for=1h", "<dt>trace shown</dt><dd>1</dd>")
 	text := v.page("/agent?id=a", "<dt>traces shown</dt><dd>2</dd>", `aria-current="true">6h</a>`)
 	if got := measureOn(text, "Errors"); !strings.Contains(got, "<b>100 %</b>") {
 		t.Errorf("of one action that failed and one that is not known:\n%s", got)

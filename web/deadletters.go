@@ -174,9 +174,9 @@ func (s *server) handleLetters(v *visit) (page, error) {
 		return page{}, err
 	}
 	replays := v.PostForm.Get("do") == "replay"
-	handle, title := deadletter.Resolve, "Dead letters resolved"
+	handle, title := deadletter.Resolve, "Resolution of dead letters"
 	if replays {
-		handle, title = deadletter.Replay, "Dead letters replayed"
+		handle, title = deadletter.Replay, "Replay of dead letters"
 	}
 	digests, note := v.PostForm["sha256"], v.PostForm.Get("note")
 	switch {

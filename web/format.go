@@ -28,6 +28,7 @@ func (s *server) functions() template.FuncMap {
 		"direction": direction,
 		"lower":     strings.ToLower,
 		"plural":    plural,
+		"nouns":     nouns,
 		"less":      func(n uint64) uint64 { return n - 1 },
 		"short":     func(hash string) string { return hash[:min(len(hash), 16)] },
 		"len64":     func(list any) uint64 { return uint64(reflect.ValueOf(list).Len()) },
@@ -98,13 +99,18 @@ func direction(kind string) string {
 // plural returns a number and a noun, which gets an s unless the number is 1.
 func plural(n any, noun string) string {
 	count := fmt.Sprint(n)
-	if count == "1" {
-		return "1 " + noun
-	}
 	if n, err := strconv.ParseUint(count, 10, 64); err == nil {
 		count = number(n)
 	}
-	return count + " " + noun + "s"
+	return count + " " + nouns(n, noun)
+}
+
+// nouns returns the noun of a number that is elsewhere, with an s unless the number is 1.
+func nouns(n any, noun string) string {
+	if fmt.Sprint(n) == "1" {
+		return noun
+	}
+	return noun + "s"
 }
 
 // score returns a share or a similarity, from 0 to 1.
