@@ -16,6 +16,7 @@ import (
 
 	"github.com/plumbline/plumbline/client"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/pipelinetest/locked"
 )
 
 // session is an MCP client that speaks with this binary as a server, through a recorder.
@@ -23,33 +24,15 @@ type session struct {
 	*mcp.ClientSession
 
 	dir           string // of the server's files
-	read, written *buffer
+	read, written *locked.Text
 	code          chan int
 	stderr        string
-}
-
-// buffer is written by one goroutine and read by another.
-type buffer struct {
-	mu   sync.Mutex
-	data bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.data.Write(p)
-}
-
-func (b *buffer) bytes() []byte {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return bytes.Clone(b.data.Bytes())
 }
 
 // speak starts the server behind a recorder, and connects a client.
 func speak(t *testing.T, config Config, signals <-chan os.Signal) *session {
 	t.Helper()
-	s := &session{dir: t.TempDir(), read: new(buffer), written: new(buffer), code: make(chan int, 1)}
+	s := &session{dir: t.TempDir(), read: new(locked.Text), written: new(locked.Text), code: make(chan int, 1)}
 	stderr, err := os.Create(filepath.Join(s.dir, "stderr"))
 	if err != nil {
 		t.Fatal(err)
@@ -154,10 +137,10 @@ func TestStdio(t *testing.T) {
 		t.Errorf("the exit code is %d, want that of the server, 3", code)
 	}
 	// What the client writes after the death of the server is not read any more.
-	if got, want := s.file(t, "read"), s.written.bytes(); !bytes.HasPrefix(want, got) || !bytes.Contains(got, []byte(`"name":"die"`)) {
+	if got, want := s.file(t, "read"), []byte(s.written.String()); !bytes.HasPrefix(want, got) || !bytes.Contains(got, []byte(`"name":"die"`)) {
 		t.Errorf("the server read\n%.2000s\nthe client wrote\n%.2000s", got, want)
 	}
-	if got, want := s.read.bytes(), s.file(t, "written"); !bytes.Equal(got, want) {
+	if got, want := []byte(s.read.String()), s.file(t, "written"); !bytes.Equal(got, want) {
 		t.Errorf("the client read %d bytes, the server wrote %d", len(got), len(want))
 	}
 	if got, err := os.ReadFile(s.stderr); err != nil || string(got) != "the server speaks\n" {
@@ -229,10 +212,10 @@ func TestStdioPassesAnything(t *testing.T) {
 	site := &site{url: "http://127.0.0.1:1"}
 	config, told := site.config(t)
 	sent := "no json\n\n{\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"x\"}}\r\n[" + strings.Repeat(" ", 200_000) + "]\n" + "{\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"y\"}}"
-	var got buffer
+	var got locked.Text
 	code, err := (&Stdio{Config: config, Command: []string{"cat"}, In: strings.NewReader(sent), Out: &got, Err: os.Stderr}).Run(t.Context())
-	if err != nil || code != 0 || string(got.bytes()) != sent {
-		t.Errorf("passed %d of %d bytes, code %d, error %v", len(got.bytes()), len(sent), code, err)
+	if err != nil || code != 0 || got.String() != sent {
+		t.Errorf("passed %d of %d bytes, code %d, error %v", len(got.String()), len(sent), code, err)
 	}
 	if stats := config.Recorder.Stats(); stats.Recorded != 2 {
 		t.Errorf("recorded %+v", stats)
