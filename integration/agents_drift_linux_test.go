@@ -130,7 +130,7 @@ func (s *site) exampleStates(seed uint64, traces int) (states []store.DriftState
 	size := 0
 	for _, card := range f.Cards() {
 		key := store.SeriesKey{AgentID: card.AgentID, CardID: card.CardID}
-		rows, err := s.store.DriftStates(s.t.Context(), traced.Created, subject.Partition(card.AgentID), []store.SeriesKey{key})
+		rows, err := s.store.DriftStates(s.t.Context(), traced.Created, map[int][]store.SeriesKey{subject.Partition(card.AgentID): {key}})
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -50,7 +50,7 @@ func (s *parcels) Done(context.Context, uint64) error { return nil }
 // noStates has no state of any series.
 type noStates struct{ Rows }
 
-func (noStates) DriftStates(context.Context, time.Time, int, []store.SeriesKey) ([]store.DriftState, error) {
+func (noStates) DriftStates(context.Context, time.Time, map[int][]store.SeriesKey) ([]store.DriftState, error) {
 	return nil, nil
 }
 

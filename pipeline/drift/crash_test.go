@@ -52,12 +52,12 @@ func (c *crash) CardFacts(ctx context.Context, agents []string) ([]store.CardFac
 	return c.rows.CardFacts(ctx, agents)
 }
 
-func (c *crash) DriftStates(ctx context.Context, created time.Time, partition int, keys []store.SeriesKey) ([]store.DriftState, error) {
-	return c.rows.DriftStates(ctx, created, partition, keys)
+func (c *crash) DriftStates(ctx context.Context, created time.Time, series map[int][]store.SeriesKey) ([]store.DriftState, error) {
+	return c.rows.DriftStates(ctx, created, series)
 }
 
-func (c *crash) DriftStatesOf(ctx context.Context, created time.Time, partition int, agents []string) ([]store.DriftState, error) {
-	return c.rows.DriftStatesOf(ctx, created, partition, agents)
+func (c *crash) DriftStatesOf(ctx context.Context, created time.Time, agents map[int][]string) ([]store.DriftState, error) {
+	return c.rows.DriftStatesOf(ctx, created, agents)
 }
 
 func (c *crash) InsertDriftBaselines(ctx context.Context, baselines []store.DriftBaseline) error {

@@ -42,8 +42,8 @@ const (
 // Rows has the rows of cards, and stores baselines, points, alerts and states durably (store.Store).
 type Rows interface {
 	CardFacts(ctx context.Context, agents []string) ([]store.CardFacts, error)
-	DriftStates(ctx context.Context, streamCreated time.Time, partition int, series []store.SeriesKey) ([]store.DriftState, error)
-	DriftStatesOf(ctx context.Context, streamCreated time.Time, partition int, agents []string) ([]store.DriftState, error)
+	DriftStates(ctx context.Context, streamCreated time.Time, series map[int][]store.SeriesKey) ([]store.DriftState, error)
+	DriftStatesOf(ctx context.Context, streamCreated time.Time, agents map[int][]string) ([]store.DriftState, error)
 	InsertDriftBaselines(ctx context.Context, baselines []store.DriftBaseline) error
 	InsertDriftPoints(ctx context.Context, points []store.DriftPoint) error
 	InsertDriftAlerts(ctx context.Context, alerts []store.DriftAlert) error
@@ -275,32 +275,34 @@ func agentsOf(inbox []stream.Message) iter.Seq[string] {
 
 // recall reads the states of the entries' series that are not in memory, and resumes them. They
 // are read after the positions, so they list all messages before these. Only this goroutine adds
-// series and evicts them.
+// series and evicts them. One query reads those of all partitions, since the database's cost is that of the query.
 func (r *reading) recall(ctx context.Context) error {
-	var reads []func(context.Context) error
+	series, agents := map[int][]store.SeriesKey{}, map[int][]string{}
 	for _, p := range r.owned {
 		p.mu.Lock()
-		keys, agents := p.fold.unknown(p.entries)
-		created := p.fold.created
+		keys, ended := p.fold.unknown(p.entries)
 		p.mu.Unlock()
 		if len(keys) > 0 {
-			reads = append(reads, func(ctx context.Context) error {
-				return r.resume(ctx, p, func() ([]store.DriftState, error) { return r.rows.DriftStates(ctx, created, p.number, keys) })
-			})
+			series[p.number] = keys
 		}
-		if len(agents) > 0 {
-			reads = append(reads, func(ctx context.Context) error {
-				return r.resume(ctx, p, func() ([]store.DriftState, error) { return r.rows.DriftStatesOf(ctx, created, p.number, agents) })
-			})
+		if len(ended) > 0 {
+			agents[p.number] = ended
 		}
 	}
-	if len(reads) == 0 {
-		return nil
+	created := r.source.StreamCreated()
+	if len(series) > 0 {
+		err := r.resume(ctx, func() ([]store.DriftState, error) { return r.rows.DriftStates(ctx, created, series) })
+		if err != nil {
+			return err
+		}
 	}
-	return service.Group(ctx, reads...)
+	if len(agents) > 0 {
+		return r.resume(ctx, func() ([]store.DriftState, error) { return r.rows.DriftStatesOf(ctx, created, agents) })
+	}
+	return nil
 }
 
-func (r *reading) resume(ctx context.Context, p *partition, read func() ([]store.DriftState, error)) error {
+func (r *reading) resume(ctx context.Context, read func() ([]store.DriftState, error)) error {
 	var rows []store.DriftState
 	err := r.env.Retry.Do(ctx, "read drift states", func() (err error) {
 		rows, err = read()
@@ -310,10 +312,14 @@ func (r *reading) resume(ctx context.Context, p *partition, read func() ([]store
 		return err
 	}
 	r.metrics.recalled.Add(float64(len(rows)))
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.fold.resume(rows); err != nil {
-		return service.Permanent(fmt.Errorf("partition %d, table drift_state: %w", p.number, err))
+	for i := range rows {
+		p := r.partitions[rows[i].Partition]
+		p.mu.Lock()
+		err := p.fold.resume(rows[i : i+1])
+		p.mu.Unlock()
+		if err != nil {
+			return service.Permanent(fmt.Errorf("partition %d, table drift_state: %w", p.number, err))
+		}
 	}
 	return nil
 }

@@ -167,19 +167,25 @@ func (r *simulatedRows) CardFacts(context.Context, []string) ([]store.CardFacts,
 	return nil, errors.New("the simulation has no rows of cards")
 }
 
-func (r *simulatedRows) DriftStates(ctx context.Context, _ time.Time, partition int, keys []store.SeriesKey) (states []store.DriftState, err error) {
-	o := sim.Operation{Name: "select states", Key: fmt.Sprint("of partition ", partition)}
+func (r *simulatedRows) DriftStates(ctx context.Context, _ time.Time, series map[int][]store.SeriesKey) (states []store.DriftState, err error) {
+	o := sim.Operation{Name: "select states", Key: fmt.Sprint(len(series), " partitions")}
 	err = r.process.Do(ctx, o, func() error {
-		states = r.tables.statesOf(keys)
+		states = nil
+		for _, keys := range series {
+			states = append(states, r.tables.statesOf(keys)...)
+		}
 		return nil
 	})
 	return states, err
 }
 
-func (r *simulatedRows) DriftStatesOf(ctx context.Context, _ time.Time, partition int, agents []string) (states []store.DriftState, err error) {
-	o := sim.Operation{Name: "select states of agents", Key: fmt.Sprint("of partition ", partition)}
+func (r *simulatedRows) DriftStatesOf(ctx context.Context, _ time.Time, agents map[int][]string) (states []store.DriftState, err error) {
+	o := sim.Operation{Name: "select states of agents", Key: fmt.Sprint(len(agents), " partitions")}
 	err = r.process.Do(ctx, o, func() error {
-		states = r.tables.allOf(agents)
+		states = nil
+		for _, of := range agents {
+			states = append(states, r.tables.allOf(of)...)
+		}
 		return nil
 	})
 	return states, err

@@ -211,13 +211,15 @@ func (s *scene) checkReplay() *table {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	series := map[int][]seriesKey{}
 	for p := range subject.Partitions {
-		rows, err := s.Store.DriftStates(s.t.Context(), state.Created, p, slices.Collect(maps.Keys(want.states)))
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		finished.insertStates(rows)
+		series[p] = slices.Collect(maps.Keys(want.states))
 	}
+	rows, err := s.Store.DriftStates(s.t.Context(), state.Created, series)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	finished.insertStates(rows)
 	if finished.finished() != want.finished() {
 		s.t.Errorf("the states name %d messages, want %d", finished.finished(), want.finished())
 	}

@@ -210,25 +210,33 @@ func (w Writer) InsertDriftStates(ctx context.Context, states []DriftState) erro
 // SeriesKey names a series: an agent under a card.
 type SeriesKey struct{ AgentID, CardID string }
 
-// DriftStates returns the newest states of series of one partition, in any order. A series that
-// has none is left out. The stream is the one that was created at the given time. Pass at most a
-// few thousand series.
-func (r Reader) DriftStates(ctx context.Context, streamCreated time.Time, partition int, series []SeriesKey) ([]DriftState, error) {
-	agents, cards := make([]string, len(series)), make([]string, len(series))
-	for i, key := range series {
-		agents[i], cards[i] = key.AgentID, key.CardID
+// DriftStates returns the newest states of series, in any order: of each partition those with the given
+// keys. A series that has none is left out. The stream is the one that was created at the given time. Pass
+// at most a few thousand series.
+func (r Reader) DriftStates(ctx context.Context, streamCreated time.Time, series map[int][]SeriesKey) ([]DriftState, error) {
+	var partitions []int
+	var agents, cards []string
+	for partition, keys := range series {
+		for _, key := range keys {
+			partitions, agents, cards = append(partitions, partition), append(agents, key.AgentID), append(cards, key.CardID)
+		}
 	}
-	return read[DriftState](ctx, r.db, fmt.Sprintf("drift states of partition %d", partition), queryDriftStates,
-		clickhouse.Named("created", nanoseconds(streamCreated)), clickhouse.Named("partition", partition),
-		clickhouse.Named("agents", agents), clickhouse.Named("cards", cards))
+	return read[DriftState](ctx, r.db, "drift states", queryDriftStates, clickhouse.Named("created", nanoseconds(streamCreated)),
+		clickhouse.Named("partitions", partitions), clickhouse.Named("agents", agents), clickhouse.Named("cards", cards))
 }
 
-// DriftStatesOf is DriftStates for the series of some agents: for each agent those whose messages are
-// newest, at most MostSeries.
-func (r Reader) DriftStatesOf(ctx context.Context, streamCreated time.Time, partition int, agents []string) ([]DriftState, error) {
-	return read[DriftState](ctx, r.db, fmt.Sprintf("drift states of partition %d", partition), queryDriftStatesOf,
-		clickhouse.Named("created", nanoseconds(streamCreated)), clickhouse.Named("partition", partition),
-		clickhouse.Named("agents", agents), clickhouse.Named("most", MostSeries))
+// DriftStatesOf is DriftStates for all series of some agents of each partition: for each agent those whose
+// messages are newest, at most MostSeries.
+func (r Reader) DriftStatesOf(ctx context.Context, streamCreated time.Time, agentsOf map[int][]string) ([]DriftState, error) {
+	var partitions []int
+	var agents []string
+	for partition, ids := range agentsOf {
+		for _, id := range ids {
+			partitions, agents = append(partitions, partition), append(agents, id)
+		}
+	}
+	return read[DriftState](ctx, r.db, "drift states of agents", queryDriftStatesOf, clickhouse.Named("created", nanoseconds(streamCreated)),
+		clickhouse.Named("partitions", partitions), clickhouse.Named("agents", agents), clickhouse.Named("most", MostSeries))
 }
 
 // MostSeries is the maximum number of series that DriftStatesOf returns for an agent.

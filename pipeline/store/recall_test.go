@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -18,18 +19,37 @@ var manyStates = flag.Int("states", 0, "states of TestRecallOfManyStates; 0 leav
 func TestRecallReadsFewOtherStates(t *testing.T) {
 	s, _ := open(t)
 	const states, wanted = 20_000, 20
-	insertStates(t, s, states, 1, 200)
-	found, read := recall(t, s, states, 1, wanted)
+	insertStates(t, s, states, 16, 200)
 	limit := uint64(states / 10)
 	if onShards {
 		limit *= 2
 	}
-	if found != wanted || read.rows > limit {
-		t.Errorf("%d states, read from %d rows; want %d from %d at most", found, read.rows, wanted, limit)
+	for name, ask := range map[string]question{"series": bySeries, "agents": byAgents} {
+		found, read := recall(t, s, ask, states, 16, wanted)
+		if found != wanted || read.rows > limit {
+			t.Errorf("by %s: %d states, read from %d rows; want %d from %d at most", name, found, read.rows, wanted, limit)
+		}
 	}
 }
 
-// TestRecallOfManyStates measures the same for the slices of a partition.
+// question reads the states of series, or of all series of their agents.
+type question func(ctx context.Context, s *Store, keys map[int][]SeriesKey) ([]DriftState, error)
+
+func bySeries(ctx context.Context, s *Store, keys map[int][]SeriesKey) ([]DriftState, error) {
+	return s.DriftStates(ctx, streamCreated, keys)
+}
+
+func byAgents(ctx context.Context, s *Store, keys map[int][]SeriesKey) ([]DriftState, error) {
+	agents := map[int][]string{}
+	for partition, of := range keys {
+		for _, key := range of {
+			agents[partition] = append(agents[partition], key.AgentID)
+		}
+	}
+	return s.DriftStatesOf(ctx, streamCreated, agents)
+}
+
+// TestRecallOfManyStates measures the same for large slices.
 func TestRecallOfManyStates(t *testing.T) {
 	if *manyStates == 0 {
 		t.Skip("a measurement of some minutes: -states N")
@@ -41,7 +61,7 @@ func TestRecallOfManyStates(t *testing.T) {
 	t.Logf("%d states of %d bytes stored in %s", *manyStates, stateBytes, time.Since(began).Round(time.Second/10))
 	for _, wanted := range []int{1, 100, 1000, 1000, 1000} {
 		began := time.Now()
-		found, read := recall(t, s, *manyStates, partitions, wanted)
+		found, read := recall(t, s, bySeries, *manyStates, partitions, wanted)
 		t.Logf("%d of %d series: %s, %d rows and %d MB read", found, wanted, time.Since(began).Round(time.Millisecond), read.rows, read.bytes>>20)
 	}
 }
@@ -57,21 +77,20 @@ func insertStates(t *testing.T, s *Store, states, partitions, size int) {
 
 type amount struct{ rows, bytes uint64 }
 
-// recall reads states of one partition, chosen at random.
-func recall(t *testing.T, s *Store, states, partitions, wanted int) (found int, read amount) {
+// recall reads states of all partitions, chosen at random.
+func recall(t *testing.T, s *Store, ask question, states, partitions, wanted int) (found int, read amount) {
 	t.Helper()
 	var rows, bytes atomic.Uint64
 	ctx := clickhouse.Context(t.Context(), clickhouse.WithProgress(func(p *clickhouse.Progress) {
 		rows.Add(p.Rows)
 		bytes.Add(p.Bytes)
 	}))
-	partition := rand.IntN(partitions)
-	keys := make([]SeriesKey, wanted)
-	for i, n := range rand.Perm(states / partitions)[:wanted] {
-		n = n*partitions + partition
-		keys[i] = SeriesKey{AgentID: fmt.Sprintf("did:web:agents.example:%d", n), CardID: fmt.Sprintf("ac-%d", n)}
+	keys := map[int][]SeriesKey{}
+	for _, n := range rand.Perm(states)[:wanted] {
+		key := SeriesKey{AgentID: fmt.Sprintf("did:web:agents.example:%d", n), CardID: fmt.Sprintf("ac-%d", n)}
+		keys[n%partitions] = append(keys[n%partitions], key)
 	}
-	recalled, err := s.DriftStates(ctx, streamCreated, partition, keys)
+	recalled, err := ask(ctx, s, keys)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -130,26 +130,31 @@ func TestNewestDriftStateIsRead(t *testing.T) {
 	elsewhere.Partition = 4
 	older := state("a", 98, "another stream")
 	older.StreamCreated = streamCreated.Add(-time.Nanosecond)
+	beside := state("c", 1, "of the same query")
+	beside.Partition = 6
 	for _, rows := range [][]DriftState{
-		{state("a", 2, "new"), state(nasty, 1, nasty), state("b", 1, "not requested")}, {state("a", 1, "stale")}, {elsewhere, older},
+		{state("a", 2, "new"), state(nasty, 1, nasty), state("b", 1, "not requested")}, {state("a", 1, "stale")}, {elsewhere, older, beside},
 	} {
 		if err := s.InsertDriftStates(t.Context(), rows); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := s.DriftStates(t.Context(), streamCreated, 3, []SeriesKey{{"a", "ac-1"}, {nasty, "ac-1"}, {"b", "ac-2"}, {"absent", "ac-1"}})
+	got, err := s.DriftStates(t.Context(), streamCreated, map[int][]SeriesKey{
+		3: {{"a", "ac-1"}, {nasty, "ac-1"}, {"b", "ac-2"}, {"absent", "ac-1"}}, 5: {{"a", "ac-1"}}, 6: {{"b", "ac-1"}, {"c", "ac-1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	slices.SortFunc(got, func(a, b DriftState) int { return strings.Compare(a.AgentID, b.AgentID) })
-	want := []DriftState{state(nasty, 1, nasty), state("a", 2, "new")}
+	want := []DriftState{state(nasty, 1, nasty), state("a", 2, "new"), beside}
 	for i := range want {
 		want[i].Tenant = "default"
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("\n got %+v\nwant %+v", got, want)
 	}
-	if got, err = s.DriftStatesOf(t.Context(), streamCreated, 3, []string{"a", "absent"}); err != nil || !reflect.DeepEqual(got, want[1:]) {
+	got, err = s.DriftStatesOf(t.Context(), streamCreated, map[int][]string{3: {"a", "absent"}, 5: {"a"}, 6: {"b", "c"}})
+	slices.SortFunc(got, func(a, b DriftState) int { return strings.Compare(a.AgentID, b.AgentID) })
+	if err != nil || !reflect.DeepEqual(got, want[1:]) {
 		t.Errorf("error %v\n got %+v\nwant %+v", err, got, want[1:])
 	}
 }
