@@ -31,7 +31,17 @@ securityContext:
   seccompProfile: {type: RuntimeDefault}
 {{- end }}
 
-{{/* The environment: what is secret and not a file. Argument: root and name. */}}
+{{/* Where a pod may run. Argument: the values that say so. */}}
+{{- define "plumbline.placement" -}}
+{{- range $key := list "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" }}
+{{- with index $ $key }}
+{{ $key }}:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The environment: what is secret and not a file, and what Go must know. Argument: root and name. */}}
 {{- define "plumbline.env" -}}
 {{- $v := .root.Values -}}
 {{- $user := get (dict "ingest" "reader" "console" "reader" "verifier" "service" "drift" "service" "exporter" "service" "operator" "admin") .name -}}
@@ -52,6 +62,10 @@ securityContext:
   valueFrom: {secretKeyRef: {name: {{ $v.broker.existingSecret }}, key: user}}
 - name: PLUMBLINE_NATS_PASSWORD
   valueFrom: {secretKeyRef: {name: {{ $v.broker.existingSecret }}, key: password}}
+{{- end }}
+{{- with (index $v .name | default dict).goMemoryLimit }}
+- name: GOMEMLIMIT
+  value: {{ . }}
 {{- end }}
 {{- end }}
 
