@@ -45,6 +45,7 @@ space := $(subst ,, )
 test:
 	@test -n "$(RACE)" || echo "make test: no C compiler found: the race detector is off"
 	$(TEST_ENV) $(GO) vet $(RACE) ./...
+	$(TEST_ENV) $(GO) -C integration/helm vet .
 	$(GO) test -vet=off -timeout 20m $(ONE_GOROUTINE) ./aap/drift/trial
 	$(GO) test -vet=off -timeout 20m -run '^($(subst $(space),|,$(WITHOUT_RACE)))$$' ./pipeline/drift
 	$(TEST_ENV) sh integration/inmemory.sh $(GO) test $(RACE) -vet=off -timeout 20m -p 4 \
@@ -107,12 +108,9 @@ s3:
 	PLUMBLINE_S3_SERVER=$(S3_SERVER) $(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 10m ./pipeline/destination/s3
 	PLUMBLINE_S3_SERVER=$(S3_SERVER) $(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 10m -run S3 ./pipeline/exporter
 
-# The Helm chart: what it makes of its example values, and the services with it on a real broker and database. Helm comes from a
-# module of its own. To build it takes some minutes of CPU the first time, so it is no part of make test, where these tests are skipped.
-HELM := $(CURDIR)/bin/helm
+# The Helm chart alone, of the tests of make test: what it makes of its example values, and the services with it on a real broker and database.
 helm:
-	CGO_ENABLED=0 $(GO) -C integration/helm build -trimpath -o $(HELM) helm.sh/helm/v4/cmd/helm
-	PLUMBLINE_HELM=$(HELM) $(GO) test -count 1 -timeout 10m -run '^TestChart' ./integration
+	$(GO) test -count 1 -timeout 10m -run '^TestChart' ./integration
 
 # Strikes whole sites with every fault of docs/FAULTS.md, or with those that FAULTS
 # matches, again and again with new seeds for MINUTES minutes: each at least once. The

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"gopkg.in/yaml.v3"
@@ -116,27 +117,38 @@ type volume struct {
 	} `yaml:"persistentVolumeClaim"`
 }
 
-// helm runs the program that make helm builds, and returns what it prints.
-func helm(t testing.TB, args ...string) (string, error) {
-	t.Helper()
-	path := os.Getenv("PLUMBLINE_HELM")
-	if path == "" {
-		t.Skip("PLUMBLINE_HELM names no program: run make helm")
+// helmProgram builds the program of directory helm, which is Helm for a test, and returns its path.
+var helmProgram = sync.OnceValues(func() (string, error) {
+	if err := build(); err != nil { // makes programDir
+		return "", err
 	}
-	cmd := exec.CommandContext(t.Context(), path, args...)
-	cmd.Env = append(environment(), "HELM_CACHE_HOME="+t.TempDir(), "HELM_CONFIG_HOME="+t.TempDir(), "HELM_DATA_HOME="+t.TempDir())
+	path := filepath.Join(programDir, "helm")
+	if output, err := exec.Command("go", "-C", "helm", "build", "-ldflags=-s -w", "-o", path, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build in integration/helm: %w\n%s", err, output)
+	}
+	return path, nil
+})
+
+// helm runs Helm, and returns what it prints.
+func helm(t testing.TB, command string, args ...string) (string, error) {
+	t.Helper()
+	path, err := helmProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), path, append([]string{command, chart}, args...)...)
 	var output, faults bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &faults
 	if err := cmd.Run(); err != nil {
-		return output.String(), fmt.Errorf("helm %s: %w\n%s", strings.Join(args, " "), err, &faults)
+		return output.String(), fmt.Errorf("helm %s %s: %w\n%s", command, strings.Join(args, " "), err, &faults)
 	}
 	return output.String(), nil
 }
 
-// render returns the resources that the chart makes of values, by "Kind name".
-func render(t testing.TB, values string) map[string]manifest {
+// render returns the resources that the chart makes of a file of values, some of them changed, by "Kind name".
+func render(t testing.TB, values string, set ...string) map[string]manifest {
 	t.Helper()
-	text, err := helm(t, "template", "evidence", chart, "--namespace", "agents", "--values", values)
+	text, err := helm(t, "template", "--values", values, "--set", strings.Join(set, ","))
 	if err != nil {
 		t.Fatal(err)
 	}

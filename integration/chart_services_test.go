@@ -2,32 +2,32 @@ package integration_test
 
 import (
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/pipeline/transport/transporttest"
 )
 
 // TestChartServices starts what the chart renders, as processes, on a real broker and a real database: first the Job, then
 // each Deployment with its command, its variables and the files that it mounts. A trace is published, judged and sealed,
-// ingest serves the bundle, and the console shows what all services say.
+// ingest serves the bundle, and the console shows what all services say. The broker asks each service for its own nkey, over TLS
+// with a client's certificate.
 func TestChartServices(t *testing.T) {
 	values, given := filepath.Join(t.TempDir(), "values.yaml"), secrets{}
-	if os.Getenv("PLUMBLINE_HELM") == "" {
-		t.Skip("PLUMBLINE_HELM names no program: run make helm")
-	}
-	s := newServers(t, place{})
+	s := newServers(t, place{nats: nkeyBroker(t, given)})
 	token := chartSecrets(t, s, given)
-	broker := s.dsn(s.broker.URL())
-	broker.User = nil
 	text := fmt.Sprintf(`
 image: {repository: registry.example/plumbline}
-broker: {url: %q, monitorUrl: %q, login: password, existingSecret: broker}
+broker: {url: %q, monitorUrl: %q, login: nkeys, existingSecret: broker, tls: {existingSecret: broker-tls, clientCertificate: true}}
 database:
   service: {existingSecret: database, key: service}
   reader: {existingSecret: database, key: reader}
@@ -37,7 +37,7 @@ ingest: {keys: {existingSecret: keys}, readBundles: true, replicas: 1}
 exporter: {bundles: {accessModes: [ReadWriteMany]}, settings: {every: 50ms}}
 verifier: {settings: {batch_age: 50ms}}
 webhooks: {enabled: true, existingSecret: webhooks}
-`, broker.String(), s.broker.MonitorURL())
+`, s.place.nats.URL, s.place.nats.MonitorURL)
 	if err := os.WriteFile(values, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -93,6 +93,51 @@ webhooks: {enabled: true, existingSecret: webhooks}
 	}
 }
 
+// nkeyBroker runs a NATS server with the users that plumbline nats-config writes, which takes only clients with a certificate. It
+// adds the Secrets of the services' logins, and returns how the test logs in.
+func nkeyBroker(t *testing.T, given secrets) stream.Config {
+	t.Helper()
+	dir, authority := t.TempDir(), transporttest.New(t)
+	if output, err := exec.CommandContext(t.Context(), program(t, "plumbline"), "nats-config", dir).CombinedOutput(); err != nil {
+		t.Fatalf("plumbline nats-config: %v\n%s", err, output)
+	}
+	file := filepath.Join(dir, "server.conf")
+	text := fmt.Sprintf(`listen: "127.0.0.1:-1"
+http: "127.0.0.1:-1"
+max_payload: 8MB
+jetstream { store_dir: %q, sync_interval: always }
+tls { ca_file: %q, cert_file: %q, key_file: %q, verify: true }
+accounts { include "accounts.conf" }
+`, filepath.Join(dir, "store"), authority.CAFile, authority.CertFile, authority.KeyFile)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	options, err := server.ProcessConfigFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options.NoSigs = true
+	nats, err := server.NewServer(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nats.Start()
+	t.Cleanup(nats.WaitForShutdown)
+	t.Cleanup(nats.Shutdown)
+	if !nats.ReadyForConnections(time.Minute) {
+		t.Fatal("the NATS server does not start")
+	}
+	given["broker"] = contents(t, filepath.Join(dir, "services"))
+	given["broker-tls"] = map[string]string{
+		"ca.crt": content(t, authority.CAFile), "tls.crt": content(t, authority.CertFile), "tls.key": content(t, authority.KeyFile),
+	}
+	return stream.Config{
+		URL: "tls://" + nats.Addr().String(), MonitorURL: "http://" + nats.MonitorAddr().String(), Replicas: 1,
+		NKeySeedFile: filepath.Join(dir, "services", "operator.nk"), InboxPrefix: "_INBOX_service.operator",
+		CAFile: authority.CAFile, CertFile: authority.CertFile, KeyFile: authority.KeyFile,
+	}
+}
+
 // chartSecrets makes the Secrets with the commands of docs/HELM.md, and returns a token.
 func chartSecrets(t *testing.T, s *site, given secrets) string {
 	t.Helper()
@@ -109,27 +154,37 @@ func chartSecrets(t *testing.T, s *site, given secrets) string {
 	token := plumbline("token", "new", "--file", "tokens.jsonl", "--name", "all", "--agent", "*", "--scope", "traces:write,traces:read,bundles:read,cards:write,cards:read,sessions:write")
 	plumbline("keys", "new", "handshake", "--file", "keys/handshake.key")
 	plumbline("keys", "new", "micro", "--file", "keys/micro.key")
-	read := func(name string) string {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	login, err := url.Parse(s.broker.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	password, _ := login.User.Password()
-	given["tokens"] = map[string]string{"tokens.jsonl": read("tokens.jsonl")}
-	given["keys"] = map[string]string{"handshake.key": read("keys/handshake.key"), "micro.key": read("keys/micro.key"), "keys.jsonl": read("keys/keys.jsonl")}
-	given["broker"] = map[string]string{"user": login.User.Username(), "password": password}
+	given["tokens"] = map[string]string{"tokens.jsonl": content(t, filepath.Join(dir, "tokens.jsonl"))}
+	given["keys"] = contents(t, filepath.Join(dir, "keys"))
 	given["database"] = map[string]string{"service": s.engine.ServiceDSN(), "reader": s.engine.ReaderDSN(), "admin": s.engine.AdminDSN()}
 	given["webhooks"] = map[string]string{
 		"webhooks.yaml":   "endpoints:\n  - {name: security, url: 'https://127.0.0.1:1/', secret_file: /etc/plumbline/webhooks/security.secret}\n",
 		"security.secret": plumbline("webhook", "secret") + "\n",
 	}
 	return token
+}
+
+// contents returns the files of a directory, as kubectl create secret generic --from-file=DIR takes them.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, e := range entries {
+		files[e.Name()] = content(t, filepath.Join(dir, e.Name()))
+	}
+	return files
+}
+
+func content(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // inPod returns a pod's container as a process: its files lie below a directory, and its ports are free ones of this machine.
