@@ -18,17 +18,22 @@ time=$(git log -1 --format=%ct)
 export GOFLAGS= GOEXPERIMENT= GOWORK=off
 
 CGO_ENABLED=0 $GO -C integration/sbom build -o "$work/cyclonedx" github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
-CGO_ENABLED=0 $GO run ./cmd/plumbline man "$work/man1"
+stamp="-X github.com/plumbline/plumbline/pipeline/service.version=$VERSION"
+CGO_ENABLED=0 $GO run -ldflags "$stamp" ./cmd/plumbline man "$work/man1"
 for arch in $ARCHES; do
   name=plumbline-$VERSION-linux-$arch
   files=$work/$name
   mkdir -p "$files/bin" "$files/sbom" "$files/systemd"
   CGO_ENABLED=0 GOOS=linux GOARCH=$arch GOAMD64=v1 GOARM64=v8.0 $GO build -trimpath -buildvcs=true \
-    -ldflags "-s -w -buildid= -X github.com/plumbline/plumbline/pipeline/service.version=$VERSION" -o "$files/bin/" ./cmd/...
+    -ldflags "-s -w -buildid= $stamp" -o "$files/bin/" ./cmd/...
   for program in "$files"/bin/*; do
     # All are static but plumbline, which loads the library of the embedded engine with the loader of glibc.
     if test "$(basename "$program")" != plumbline && grep -q ld-linux "$program"; then
       echo "release.sh: $program is not static" >&2
+      exit 1
+    fi
+    if $GO version -m "$program" | grep -q vcs.modified=true; then
+      echo "release.sh: $program is not of a commit: commit or remove what git status shows" >&2
       exit 1
     fi
     list=$files/sbom/$(basename "$program").cdx.json
