@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/broker/brokertest"
+	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/ingest"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/store"
@@ -190,6 +191,10 @@ func TestPagesOfDeadLetters(t *testing.T) {
 	if err := r.rows.InsertLetterMarks(t.Context(), []store.LetterMark{{Digest: schema.DigestOf([]byte("handled")), MarkedAt: at, Mark: wire.MarkResolved, MarkedBy: "ann"}}); err != nil {
 		t.Fatal(err)
 	}
+	nobodys := r.letter(r.rows, "a", "nobody's", at.Add(-time.Hour))
+	if err := r.rows.InsertLetterMarks(t.Context(), []store.LetterMark{{Digest: schema.DigestOf([]byte("nobody's")), MarkedAt: at, Mark: wire.MarkResolved, MarkedBy: auth.Anyone}}); err != nil {
+		t.Fatal(err)
+	}
 	v := r.visitor("")
 	pages := 0
 	for path := "/deadletters"; path != "" && pages < 9; pages++ {
@@ -213,7 +218,8 @@ func TestPagesOfDeadLetters(t *testing.T) {
 	if pages != 3 {
 		t.Errorf("%d pages", pages)
 	}
-	v.page("/deadletters?all=1&after="+fmt.Sprint(at.Add(-50*time.Minute).UnixNano())+".0", handled, "resolved", "ann")
+	v.page("/deadletters?all=1&after="+fmt.Sprint(at.Add(-50*time.Minute).UnixNano())+".0", handled, `resolved <span class="soft">by <bdi>ann</bdi>`, nobodys, `resolved <span class="soft">without a token<`)
+	v.page("/deadletter?sha256="+nobodys, "<dd>resolved without a token</dd>")
 	if code, text := v.post("/deadletters", url.Values{"form": {r.server.everybody.form}, "do": {"replay"}, "sha256": {handled}}); code != http.StatusForbidden || !strings.Contains(text, "This console only looks") {
 		t.Errorf("a replay without ingest: %d %s", code, text)
 	}

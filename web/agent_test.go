@@ -2,12 +2,14 @@ package web
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/web/rows"
 )
 
 // card registers a card that bounds an agent to some actions.
@@ -81,7 +83,7 @@ func TestAgent(t *testing.T) {
 		"are those of 10 traces of each minute at most, and of 200 of the baseline")
 	for name, want := range map[string]string{"Denials": "<b>0 %</b> <span class=\"soft\">baseline 0 %", "Not escalated": "<b>100 %</b>", "Undeclared values": "<b>25 %</b> <span class=\"soft\">baseline 0 %",
 		"New tools": "<b>25 %</b> <span class=\"soft\">baseline 0 %", "Value honesty": "<b>75 %</b> <span class=\"soft\">baseline 100 %",
-		"Reasoning": "<b>58 chars</b> <span class=\"soft\">baseline 44 chars", "Benefit": "<b>0.70</b> <span class=\"soft\">baseline 0.90", "Wording": "baseline 1.00"} {
+		"Reasoning": "<b>58 chars</b> <span class=\"soft\">baseline 44<", "Benefit": "<b>0.70</b> <span class=\"soft\">baseline 0.90", "Wording": "baseline 1.00"} {
 		if got := measureOn(text, name); !strings.Contains(got, want) {
 			t.Errorf("measure %s does not say %q:\n%s", name, want, got)
 		}
@@ -142,6 +144,32 @@ func TestFiguresOfAnAgent(t *testing.T) {
 	v.page("/agent?id=a", fmt.Sprintf("the newest %d", agentCards))
 }
 
+// The end of an axis is written as it is drawn, and in the unit of the figures.
+func TestAxes(t *testing.T) {
+	for _, c := range []struct {
+		unit string
+		mean float64
+		want string
+	}{
+		{"ct", .33, "0.37"}, {"ct", 1.8, "2.0"}, {"ct", 3.9, "4.3"}, {"ct", 230, "260"}, {"ct", 0, "1.0"}, {"ct", 12345, "14\u2009000"}, {"chars", 233, "260"},
+		{"", 0, "10 %"}, {"", .123, "14 %"}, {"", .97, "100 %"}, {" ", .4, "0.44"}, {" ", .95, "1.00"}, {" ", 3.2, "3.60"},
+	} {
+		m := measure{unit: c.unit}
+		m.add(0, false, counted{sum: c.mean * 10, of: 10})
+		chart, drawn := m.chart(rows.Span{To: time.Unix(60, 0), From: time.Unix(0, 0), Step: time.Minute}, nil)
+		if !drawn || chart.Top != c.want {
+			t.Errorf("the axis of a mean of %v %s ends at %q, want %q", c.mean, c.unit, chart.Top, c.want)
+		}
+		top, err := strconv.ParseFloat(strings.ReplaceAll(strings.TrimSuffix(chart.Top, " %"), "\u2009", ""), 64)
+		if strings.HasSuffix(chart.Top, "%") {
+			top /= 100
+		}
+		if want := "0," + level(c.mean, top); err != nil || !strings.HasPrefix(chart.Paths[0], want+" ") {
+			t.Errorf("a mean of %v %s is drawn at %q, want %q on an axis to %s (%v)", c.mean, c.unit, chart.Paths[0], want, chart.Top, err)
+		}
+	}
+}
+
 func TestDiff(t *testing.T) {
 	for _, c := range []struct{ before, after, want string }{
 		{"a b c", "a b c", " a b c"}, {"a b c", "a c", " a-b c"}, {"a c", "a b c", " a+b c"}, {"x", "a", "-x+a"}, {"a b", "b a", "-a b+a"},
@@ -183,11 +211,15 @@ func TestSearch(t *testing.T) {
 	}
 	for _, query := range []string{"", "trace-foreign", "foreign", "other", "trace-other", "sealed-2", digest[:10]} {
 		text := shop.page("/search?q="+query, "does not have the scope bundles:read")
-		for _, hidden := range []string{`"id">other<`, `href="/agent?id=other"`, `"id">trace-other<`, `"id">sealed-2<`, `"id">foreign<`, `"id">trace-foreign<`, digest[:16] + "<"} {
+		for _, hidden := range []string{`"><bdi>other<`, `href="/agent?id=other"`, `"><bdi>trace-other<`, `"><bdi>sealed-2<`, `"><bdi>foreign<`, `"><bdi>trace-foreign<`, digest[:16] + "<"} {
 			if strings.Contains(text, hidden) {
 				t.Errorf("search for %q shows %q:\n%s", query, hidden, text)
 			}
 		}
 	}
 	all.page("/search?q=nothing", "Nothing that your token covers has this name")
+	all.page("/search", "<h1>Search</h1>", "sealed or held sessions with the latest traces, and the newest bundles")
+	if text := shop.page("/search"); strings.Contains(text, "newest bundles") {
+		t.Errorf("a token without the scope is told of bundles:\n%s", text)
+	}
 }

@@ -71,9 +71,11 @@ func (s *server) deadLetters(v *visit) (page, error) {
 	query := v.URL.Query()
 	p := &lettersPage{AgentID: query.Get("agent"), Reason: query.Get("reason"), All: query.Get("all") != "", First: query.Get("after") == "",
 		Sizes: s.letters != nil, handling: s.handling(v)}
-	wrong := missing{"list of dead letters for these filters"}
-	if max(len(p.AgentID), len(p.Reason)) > schema.MaxIDBytes {
-		return page{}, wrong
+	switch {
+	case len(p.AgentID) > schema.MaxIDBytes:
+		return page{}, longID("agent", p.AgentID)
+	case len(p.Reason) > schema.MaxIDBytes:
+		return page{}, wrongParameter{"reason", p.Reason, "a reason as the list has it, invalid_trace for instance"}
 	}
 	if p.AgentID != "" && !v.Grant.SpeaksFor(p.AgentID) {
 		return page{}, missing{"agent of this name"}
@@ -82,7 +84,7 @@ func (s *server) deadLetters(v *visit) (page, error) {
 	if !p.First {
 		after, err := parseListed(query.Get("after"))
 		if err != nil {
-			return page{}, wrong
+			return page{}, wrongPlace(query.Get("after"))
 		}
 		q.After = *after
 	}
@@ -209,7 +211,7 @@ func (s *server) handleLetter(ctx context.Context, v *visit, ingest *client.Publ
 	}
 	letters, err := s.lettersOf(v, digest, raw)
 	if unknown, ok := errors.AsType[missing](err); ok {
-		return false, "There is no " + unknown.what + ", or your token does not cover it."
+		return false, s.absence(unknown)
 	}
 	if err != nil {
 		s.log.Error("a dead letter could not be read", "error", err)

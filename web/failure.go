@@ -11,6 +11,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/database"
 	"github.com/plumbline/plumbline/pipeline/reading"
+	"github.com/plumbline/plumbline/schema"
 )
 
 var (
@@ -24,6 +25,21 @@ type missing struct{ what string }
 
 func (m missing) Error() string { return "there is no " + m.what }
 
+// wrongParameter is the error for a parameter of an address that has no meaning, with what is accepted.
+type wrongParameter struct{ name, value, accepted string }
+
+func (w wrongParameter) Error() string { return w.name + " is not " + w.accepted }
+
+// longID is the error for an id that is longer than any.
+func longID(name, value string) wrongParameter {
+	return wrongParameter{name, value, fmt.Sprintf("an id of %d bytes at most", schema.MaxIDBytes)}
+}
+
+// wrongPlace is the error for a page of a list that none of its links leads to.
+func wrongPlace(value string) wrongParameter {
+	return wrongParameter{"after", value, "a place in the list, as the link to the next page has it"}
+}
+
 // errorPage is the data of error.html: what happened, and what to do.
 type errorPage struct{ What, Do string }
 
@@ -33,6 +49,7 @@ func (s *server) failure(ctx context.Context, route string, err error) page {
 		return page{file: "error.html", title: title, code: code, data: errorPage{what, do}}
 	}
 	absent, isAbsent := errors.AsType[missing](err)
+	wrong, isWrong := errors.AsType[wrongParameter](err)
 	refusal, isRefused := errors.AsType[refused](err)
 	_, isFile := errors.AsType[*fs.PathError](err)
 	altered, isAltered := errors.AsType[*reading.Altered](err)
@@ -40,7 +57,9 @@ func (s *server) failure(ctx context.Context, route string, err error) page {
 	case errors.Is(err, errNoPage):
 		return said(http.StatusNotFound, "No such page", "There is no page at this address.", "Choose one of the pages above.")
 	case isAbsent:
-		return said(http.StatusNotFound, "Not found", "There is no "+absent.what+", or your token does not cover it.", "Check the address, or search for it.")
+		return said(http.StatusNotFound, "Not found", s.absence(absent), "Check the address, or search for it.")
+	case isWrong:
+		return said(http.StatusBadRequest, "Wrong address", fmt.Sprintf("The parameter %s is %q.", wrong.name, schema.Clip(wrong.value, 100)), "It takes "+wrong.accepted+".")
 	case errors.Is(err, fs.ErrNotExist):
 		return said(http.StatusNotFound, "Not here", "This console cannot read the file.", "Set bundle_dir of the console to a directory that has it, or fetch it from the exporter's bundle directory.")
 	case isFile:
@@ -69,4 +88,12 @@ func (s *server) failure(ctx context.Context, route string, err error) page {
 	return said(http.StatusServiceUnavailable, "The database cannot be read",
 		"The console cannot read the database now. Publishing is not affected: traces wait in the broker until they are stored.",
 		"Load the page again in a moment. If it stays so, the log of the console says why, and plumbline check examines the database.")
+}
+
+// absence says that a thing does not exist, or that a token, where one is needed, does not cover it.
+func (s *server) absence(m missing) string {
+	if s.keeper.LetsAnyoneIn() {
+		return "There is no " + m.what + "."
+	}
+	return "There is no " + m.what + ", or your token does not cover it."
 }

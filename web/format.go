@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/pipeline/auth"
 )
 
 // functions are those of the templates. Each returns text, which html/template escapes.
@@ -34,6 +35,8 @@ func (s *server) functions() template.FuncMap {
 		"len64":     func(list any) uint64 { return uint64(reflect.ValueOf(list).Len()) },
 		"sessionAt": sessionAddress,
 		"chainAt":   chainAddress,
+		"anyone":    func(name string) bool { return name == auth.Anyone },
+		"parts":     parts,
 		"meaning":   func(kind string) string { return meanings[kind] },
 		"base":      func(name string) string { return path.Base(filepath.ToSlash(name)) },
 		"last":      func(rows []aivs.Row) int { return len(rows) - 1 },
@@ -115,3 +118,17 @@ func nouns(n any, noun string) string {
 
 // score returns a share or a similarity, from 0 to 1.
 func score(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) }
+
+// shortestPart is how many bytes a part of a name has at least.
+const shortestPart = 3
+
+// parts splits a name behind its punctuation, where a narrow page may break it: by itself a browser breaks it within a word.
+func parts(name string) (all []string) {
+	begin := 0
+	for i := range len(name) {
+		if end := i + 1; strings.IndexByte(":./-_@#", name[i]) >= 0 && end-begin >= shortestPart && len(name)-end >= shortestPart {
+			all, begin = append(all, name[begin:end]), end
+		}
+	}
+	return append(all, name[begin:])
+}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -124,7 +125,23 @@ func (m *measure) text(value float64) string {
 	case " ":
 		return fmt.Sprintf("%.2f", value)
 	}
-	return fmt.Sprintf("%.0f %s", value, m.unit)
+	return digits(value) + " " + m.unit
+}
+
+// withoutUnit returns a value beside another one that has the unit.
+func (m *measure) withoutUnit(value float64) string {
+	return strings.TrimSuffix(m.text(value), " "+m.unit)
+}
+
+// digits returns a number with two significant digits at least.
+func digits(value float64) string {
+	switch {
+	case value >= 9.95 || value == 0:
+		return number(uint64(math.Round(value)))
+	case value >= .995:
+		return fmt.Sprintf("%.1f", value)
+	}
+	return fmt.Sprintf("%.2g", value)
 }
 
 // percent returns a share with two significant digits where it is small.
@@ -169,28 +186,32 @@ func (m *measure) chart(s rows.Span, spans []span) (chart line, drawn bool) {
 	}
 	chart.Now = m.text(sum.mean())
 	if m.expected.of > 0 {
-		chart.Usual = m.text(m.expected.mean())
+		chart.Usual = m.withoutUnit(m.expected.mean())
 		top = max(top, m.expected.mean())
 	}
-	top = scale(top, m.unit != "")
+	top = m.scale(top)
 	if m.expected.of > 0 {
 		chart.Marks = append(chart.Marks, mark{"baseline", level(m.expected.mean(), top), "baseline " + chart.Usual})
 	}
-	chart.Top = strings.TrimSuffix(m.text(top), " "+m.unit) // the figures above the chart have the unit
+	chart.Top = m.withoutUnit(top)
 	chart.Paths = stretchesOf(values, chart.Width, top)
 	return chart, true
 }
 
-// scale returns the top of a chart: of shares at least a tenth, so that noise looks small, and at most all. A mean
-// of nearly 1 is one of scores, which end there.
-func scale(top float64, mean bool) float64 {
+// scale returns the top of a chart, which is a number that text writes exactly: of shares at least a tenth, so that noise looks
+// small, and at most all. A score of nearly 1 is one of those that end there.
+func (m *measure) scale(top float64) float64 {
+	above := top * 1.1 * (1 - 1e-9) // without what binary fractions add
 	switch {
-	case mean && top <= 1 && top*1.1 > 1:
+	case top == 0 && m.unit != "":
 		return 1
-	case mean:
-		return max(top*1.1, 1e-9)
+	case m.unit == "":
+		return min(1, max(.1, math.Ceil(above*100)/100))
+	case m.unit == " " && top <= 1:
+		return min(1, math.Ceil(above*100)/100)
 	}
-	return min(1, max(.1, top*1.1))
+	second := math.Pow(10, math.Floor(math.Log10(above))-1) // its second digit
+	return math.Ceil(above/second) * second
 }
 
 // stepTime returns the beginning of a step.

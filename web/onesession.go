@@ -107,7 +107,7 @@ func (s *server) oneSession(v *visit) (page, error) {
 	}
 	p := sessionPage{AgentID: agent, SessionID: session, MayBundles: s.permits(v, auth.BundlesRead), MayEnd: s.mayAct(v, auth.SessionsWrite), Trace: v.URL.Query().Get("trace")}
 	if len(p.Trace) > schema.MaxIDBytes {
-		return page{}, missing{"trace of this name"}
+		return page{}, longID("trace", p.Trace)
 	}
 	if err := s.readExtent(v.Context(), &p); err != nil {
 		return page{}, err
@@ -162,7 +162,7 @@ func (s *server) readDecisions(v *visit, p *sessionPage) error {
 			return err
 		}
 		p.TraceGone = !found
-		if found && place.At > p.Extent.First.UnixNano() {
+		if found && place.At > p.Extent.First.UnixNano() && p.Traces > decisionsOfPage { // else the page has them all
 			after, p.First = rows.Place{At: place.At - 1, Digest: strings.Repeat("f", 64)}, false
 		}
 	}
@@ -203,7 +203,7 @@ func parsePlace(text string) (rows.Place, error) {
 	at, digest, _ := strings.Cut(text, ".")
 	nanos, err := strconv.ParseInt(at, 10, 64)
 	if err != nil || len(digest) != 64 || strings.Trim(digest, "0123456789abcdef") != "" {
-		return rows.Place{}, missing{"page of this address"}
+		return rows.Place{}, wrongPlace(text)
 	}
 	return rows.Place{At: nanos, Digest: digest}, nil
 }

@@ -56,6 +56,7 @@ func TestOpenSession(t *testing.T) {
 		fact{agent: "a", trace: "t-3", session: "other", text: "elsewhere"}, fact{agent: "b", trace: "t-4", session: "s", text: "of another agent"})
 	text := r.visitor("").page(sessionAddress("a", "s", ""), "Nothing of this session is sealed yet", "the first of two", "the second of two", "FORBIDDEN_ACTION",
 		"Reported when forbidden_actions lists the action&#39;s name", "✓", "honesty", "<dt>traces stored, 2 not sealed</dt><dd>2</dd>")
+	r.visitor("").page(sessionAddress("a", "s", "t-2"), "the first of two", `id="named"`) // all of a session that fits on a page
 	if strings.Contains(text, "elsewhere") || strings.Contains(text, "of another agent") || strings.Index(text, "the first") > strings.Index(text, "the second") {
 		t.Errorf("wrong traces or order:\n%s", text)
 	}
@@ -117,9 +118,12 @@ func TestHeldAndUnknownSessions(t *testing.T) {
 	}
 	v := r.visitor("")
 	v.page(sessionAddress("a", "s", ""), "This session is held", "receipt 7 has no row", `<span class="severity medium">card unknown</span>`)
+	if code, text := v.get(sessionAddress("a", "s", "") + "&after=x"); code != http.StatusBadRequest || !strings.Contains(text, "The parameter after is") {
+		t.Errorf("a place that no link has: %d %s", code, text)
+	}
 	v.page(sessionAddress("a", "s", "gone"), "is not stored in this session")
 	long := strings.Repeat("x", schema.MaxIDBytes+1)
-	for _, path := range []string{"/session", sessionAddress("a", "none", ""), sessionAddress("", "s", ""), sessionAddress(long, long, ""), sessionAddress("a", "s", "") + "&after=x",
+	for _, path := range []string{"/session", sessionAddress("a", "none", ""), sessionAddress("", "s", ""), sessionAddress(long, long, ""),
 		"/chain", chainAddress("x"), chainAddress(strings.Repeat("0", 64)), chainAddress(strings.Repeat("a", 64)), "/bundle/" + strings.Repeat("a", 64)} {
 		if code, text := v.get(path); code != http.StatusNotFound || !strings.Contains(text, "There is no ") {
 			t.Errorf("%.80s: %d %s", path, code, text)
@@ -154,7 +158,7 @@ func TestPagesOfASession(t *testing.T) {
 	if seen != len(facts) {
 		t.Errorf("%d of %d traces are on the pages", seen, len(facts))
 	}
-	text := v.page(sessionAddress("a", "s", "t-90"), `id="named"`, "reason 90.", "From the first trace")
+	text := v.page(sessionAddress("a", "s", "t-90"), `id="named"`, "reason 90.", "Earlier traces are not on this page", "From the first trace")
 	if strings.Contains(text, "reason 89.") {
 		t.Error("the page does not begin with the trace")
 	}

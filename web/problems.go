@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -68,14 +69,28 @@ func (s *server) problems(v *visit) (page, error) {
 
 // problemQuery returns the query of the filters, and completes them.
 func (s *server) problemQuery(p *problemsPage, after string) (q rows.ProblemQuery, err error) {
-	wrong := missing{"list of problems for these filters"}
-	if max(len(p.AgentID), len(p.Type)) > schema.MaxIDBytes {
-		return q, wrong
+	switch {
+	case len(p.AgentID) > schema.MaxIDBytes:
+		return q, longID("agent", p.AgentID)
+	case len(p.Type) > schema.MaxIDBytes:
+		return q, wrongParameter{"type", p.Type, "a type of problem, such as UNBOUNDED_ACTION"}
 	}
 	q = rows.ProblemQuery{AgentID: p.AgentID, Type: p.Type, Limit: problemsOfPage + 1, To: schema.LatestTime} // a clock may be ahead, which is a problem itself
 	if q.Least = slices.Index(severities, p.Severity); q.Least < 0 {
-		return q, wrong
+		return q, wrongParameter{"severity", p.Severity, oneOf(p.Severities)}
 	}
+	if after != "" {
+		if q.After, err = parseListed(after); err != nil {
+			return q, wrongPlace(after)
+		}
+	}
+	p.Filtered = p.AgentID+p.Type+p.Severity != ""
+	err = s.problemTimes(p, &q)
+	return q, err
+}
+
+// problemTimes sets the times of a query: a span that ends now, or those of the address.
+func (s *server) problemTimes(p *problemsPage, q *rows.ProblemQuery) (err error) {
 	if p.From != "" {
 		p.Span = "" // the form has the one or the other
 	} else if p.Span == "" {
@@ -87,30 +102,39 @@ func (s *server) problemQuery(p *problemsPage, after string) (q rows.ProblemQuer
 			q.From = s.now().Add(-offered.Span)
 		}
 	}
+	if q.From.IsZero() && p.From == "" {
+		return wrongParameter{"span", p.Span, oneOf(p.Spans)}
+	}
 	if p.From != "" {
-		if q.From, err = time.Parse(time.RFC3339, p.From); err != nil {
-			return q, wrong
+		if q.From, err = parseTime("from", p.From); err != nil {
+			return err
 		}
 	}
 	if p.To != "" {
 		if p.From == "" { // the form has a span, or both times
 			p.Span, p.From = "", q.From.UTC().Format(time.RFC3339)
 		}
-		if q.To, err = time.Parse(time.RFC3339, p.To); err != nil {
-			return q, wrong
+		if q.To, err = parseTime("to", p.To); err != nil {
+			return err
 		}
 	}
-	if q.From.Before(schema.EarliestTime) || q.To.After(schema.LatestTime) || !q.From.Before(q.To) {
-		return q, wrong
+	if !q.From.Before(q.To) {
+		return wrongParameter{"to", p.To, "a time after that of from, which is " + p.From}
 	}
-	p.Filtered = p.AgentID+p.Type+p.Severity != ""
-	if after != "" {
-		if q.After, err = parseListed(after); err != nil {
-			return q, wrong
-		}
-	}
-	return q, nil
+	return nil
 }
+
+// parseTime returns the time of a parameter.
+func parseTime(name, text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || at.Before(schema.EarliestTime) || at.After(schema.LatestTime) {
+		return at, wrongParameter{name, text, fmt.Sprintf("a time of RFC 3339 from %d to %d, such as 2026-01-31T18:00:00Z", schema.EarliestTime.Year(), schema.LatestTime.Year())}
+	}
+	return at, nil
+}
+
+// oneOf names what a parameter accepts.
+func oneOf(names []string) string { return "one of " + strings.Join(names, ", ") }
 
 // listedAfter returns the parameter of an address for what comes after a place in a list, and parseListed the place.
 func listedAfter(at time.Time, place uint64) string {

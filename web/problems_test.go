@@ -30,10 +30,42 @@ func TestProblems(t *testing.T) {
 		}
 	}
 	v.page("/problems?agent=a", html.EscapeString(sessionAddress("a", "s-1", "t-1")), "Without filters", `value="a"`)
-	for _, query := range []string{"?severity=none", "?span=99y", "?from=now", "?from=2026-01-01T00:00:00Z&to=2025-01-01T00:00:00Z", "?after=x", "?after=1.x", "?agent=" + strings.Repeat("x", 5000)} {
-		if code, _ := v.get("/problems" + query); code != http.StatusNotFound {
-			t.Errorf("/problems%.40s: %d", query, code)
+}
+
+// An address with a parameter that has no meaning is answered with the parameter, its value and what it takes.
+func TestWrongParameters(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	v := start(t, nil).visitor("")
+	for path, says := range map[string]string{
+		"/problems?from=yesterday":                                    `The parameter from is "yesterday". It takes a time of RFC 3339 from 1970 to 2105, such as 2026-01-31T18:00:00Z.`,
+		"/problems?to=1969-01-01T00:00:00Z":                           `The parameter to is "1969-01-01T00:00:00Z". It takes a time of RFC 3339`,
+		"/problems?from=2026-01-01T00:00:00Z&to=2025-01-01T00:00:00Z": `The parameter to is "2025-01-01T00:00:00Z". It takes a time after that of from, which is 2026-01-01T00:00:00Z.`,
+		"/problems?severity=none":                                     `The parameter severity is "none". It takes one of LOW, MEDIUM, HIGH, CRITICAL.`,
+		"/problems?span=99y":                                          `The parameter span is "99y". It takes one of 1h, 24h, 7d, 30d.`,
+		"/problems?after=x":                                           `The parameter after is "x". It takes a place in the list`,
+		"/problems?after=1.x":                                         `The parameter after is "1.x".`,
+		"/problems?agent=" + long:                                     "It takes an id of 512 bytes at most.",
+		"/problems?type=" + long:                                      "It takes a type of problem",
+		"/tail?verdict=bad":                                           `The parameter verdict is "bad". It takes one of problems, review, deny.`,
+		"/tail/events?agent=" + long:                                  "It takes an id of 512 bytes at most.",
+		"/deadletters?after=0":                                        `The parameter after is "0".`,
+		"/deadletters?agent=" + long:                                  "It takes an id of 512 bytes at most.",
+		"/deadletters?reason=" + long:                                 "It takes a reason as the list has it",
+		"/session?agent=a&id=s&trace=" + long:                         "It takes an id of 512 bytes at most.",
+		"/problems?from=%E2%80%AE%3Cb%3E":                             `The parameter from is "\u202e<b>".`, // a text that reverses what follows it
+	} {
+		code, text := v.get(path)
+		_, said, _ := strings.Cut(text, `<section class="empty">`)
+		said = html.UnescapeString(strings.ReplaceAll(said, "</p><p>", " "))
+		if code != http.StatusBadRequest || !strings.Contains(said, says) {
+			t.Errorf("%.60s: %d, want it to say %q:\n%.2000s", path, code, says, said)
 		}
+	}
+	if code, text := v.get("/agent?id=nobody"); code != http.StatusNotFound || strings.Contains(text, "token") {
+		t.Errorf("where no token is needed, the page of an agent that does not exist: %d %s", code, text)
+	}
+	if text := v.page("/search?q=nobody", "Nothing has this name"); strings.Contains(text, "your token") {
+		t.Errorf("where no token is needed, a search that finds nothing says:\n%s", text)
 	}
 }
 

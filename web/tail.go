@@ -47,8 +47,11 @@ type tailPage struct {
 func (s *server) tailOf(v *visit) (t rows.Tail, p *tailPage, err error) {
 	q := v.URL.Query()
 	p = &tailPage{AgentID: q.Get("agent"), Verdict: q.Get("verdict"), Verdicts: tailActions[1:], Delay: fmt.Sprintf("%.0f seconds", tailDelay.Seconds())}
-	if !slices.Contains(tailActions, p.Verdict) || len(p.AgentID) > schema.MaxIDBytes {
-		return t, p, missing{"tail for these filters"}
+	switch {
+	case !slices.Contains(tailActions, p.Verdict):
+		return t, p, wrongParameter{"verdict", p.Verdict, oneOf(tailActions[1:])}
+	case len(p.AgentID) > schema.MaxIDBytes:
+		return t, p, longID("agent", p.AgentID)
 	}
 	if p.AgentID != "" && !v.Grant.SpeaksFor(p.AgentID) {
 		return t, p, missing{"agent of this name"}

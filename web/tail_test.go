@@ -134,7 +134,7 @@ func TestTail(t *testing.T) {
 	if sum, _ := await(t, events, func(n news) bool { return len(n.Verdicts) > 0 }); len(sum.Verdicts) != 1 || sum.Verdicts[0].TraceID != "denied" {
 		t.Errorf("after the interruption: %+v", sum)
 	}
-	for path, want := range map[string]int{"/tail/events?agent=other": http.StatusNotFound, "/tail?verdict=x": http.StatusNotFound} {
+	for path, want := range map[string]int{"/tail/events?agent=other": http.StatusNotFound, "/tail?verdict=x": http.StatusBadRequest} {
 		if code, text := v.get(path); code != want {
 			t.Errorf("%s: %d %s", path, code, text)
 		}

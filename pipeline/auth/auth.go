@@ -34,9 +34,12 @@ var (
 	ErrScope        = errors.New("the token does not have this scope")
 )
 
+// Anyone is the name of the grant where no token is needed. No token has it.
+const Anyone = "open"
+
 // Grant is what a token permits. The zero value permits nothing.
 type Grant struct {
-	Name   string         // of the entry; "open" without a token file
+	Name   string         // of the entry; Anyone without a token file
 	Source message.Source // source of the messages that it signs, with scope messages:write
 	agents []string
 }
@@ -113,7 +116,7 @@ func (k *Keeper) Authorize(bearer string, scope Scope) (Grant, error) {
 // AuthorizeHash does the same for the SHA-256 of a token. A login remembers only that.
 func (k *Keeper) AuthorizeHash(bearer [sha256.Size]byte, scope Scope) (Grant, error) {
 	if k.LetsAnyoneIn() {
-		return Grant{Name: "open", Source: message.Anonymous, agents: []string{"*"}}, nil
+		return Grant{Name: Anyone, Source: message.Anonymous, agents: []string{"*"}}, nil
 	}
 	now := time.Now()
 	entry, expires := find(k.entries.Current(now), bearer)

@@ -110,6 +110,7 @@ func TestRefusedFiles(t *testing.T) {
 		"no agents":              {0o600, []string{`{"name":"a","sha256":"` + Hash("x") + `","scopes":["traces:write"]}`}, "agents is empty"},
 		"no scopes":              {0o600, []string{`{"name":"a","sha256":"` + Hash("x") + `","agents":["*"]}`}, `token "a": scopes is empty: list what it permits`},
 		"no name":                {0o600, []string{`{"sha256":"` + Hash("x") + `"}`}, ":1: the entry has no name"},
+		"the name of nobody":     {0o600, []string{line("open", "x")}, "that of requests without a token"},
 		"unknown scope":          {0o600, []string{strings.Replace(good, "traces:write", "all", 1)}, `unknown scope "all"`},
 		"one token, two entries": {0o600, []string{good, line("other", token)}, "same token"},
 		"one name, two entries":  {0o600, []string{good, line("shop", "x")}, `named "shop"`},

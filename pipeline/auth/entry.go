@@ -128,6 +128,8 @@ func parse(text string) (*Entry, error) {
 
 func (e *Entry) validate() error {
 	switch {
+	case e.Name == Anyone:
+		return fmt.Errorf("token %q: this name is that of requests without a token: choose another one", e.Name)
 	case e.Name == "":
 		return errors.New("the entry has no name: add \"name\", which no other entry has")
 	case !readHash(&e.hash, e.SHA256):

@@ -48,6 +48,13 @@
     if (act) { event.preventDefault(); act(); }
   });
 
+  // named returns a name that a narrow page may break behind its punctuation, as the server writes names.
+  const named = (name) => {
+    const inner = document.createElement("bdi");
+    name.split(/(?<=[^:./_@#-]{2}[:./_@#-])(?=.{3})/).forEach((part, i) => inner.append(...(i ? [document.createElement("wbr")] : []), part));
+    return inner;
+  };
+
   // The live page. All text is set as text, never as markup.
   const tailRows = 500;
   const tail = () => {
@@ -56,9 +63,14 @@
     const body = document.getElementById("tail"), left = document.getElementById("tail-left"), pause = document.getElementById("pause");
     const cell = (row, text, href) => {
       const td = row.insertCell();
-      const inner = document.createElement(href ? "a" : "bdi");
-      inner.textContent = text;
-      if (href) { inner.href = href; inner.className = "id"; }
+      let inner = named(text);
+      if (href) {
+        const name = inner;
+        inner = document.createElement("a");
+        inner.href = href;
+        inner.className = "id";
+        inner.append(name);
+      }
       td.append(inner);
       return td;
     };
