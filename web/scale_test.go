@@ -73,6 +73,18 @@ SELECT 'default', concat('did:web:fleet.example:', toString(number)), 'ac-1', SH
 		t.Fatal(err)
 	}
 	t.Logf("%d traces within %s", *traces, *spread)
+	began, answers := time.Now(), 1
+	for ; ; answers++ { // the fleet's page says that it counts, and loads itself again, until it has its figures
+		answer, err := http.Get(r.url + "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.Header.Get("Refresh") == "" {
+			break
+		}
+	}
+	t.Logf("the fleet's page has its figures after %d ms, in answer %d", time.Since(began).Milliseconds(), answers)
 	agent := "/agent?id=did:web:fleet.example:7"
 	for _, path := range []string{"/", agent, agent + "&for=1h", agent + "&for=30d", "/search", "/search?q=fleet.example:77", "/search?q=sess-77-10", "/search?q=tr-0"} {
 		var took []time.Duration
