@@ -122,9 +122,14 @@ func TestTail(t *testing.T) {
 		t.Errorf("%d verdicts, %d left out, %d late, of %d", len(sum.Verdicts), sum.LeftOut, sum.Late, len(many))
 	}
 	r.put(r.rows, fact{agent: "shop.a", trace: "late-2", session: "s", at: first}) // since the tail began, and stored only now
-	sum, id := await(t, events, func(n news) bool { return n.Late > 0 })
+	sum, _ = await(t, events, func(n news) bool { return n.Late > 0 })
 	if sum.Late != 1 || len(sum.Verdicts) != 0 {
 		t.Errorf("late: %+v", sum)
+	}
+	r.put(r.rows, fact{agent: "shop.a", trace: "not judged", session: "s", at: time.Now().Add(soon), unknown: true})
+	sum, id := await(t, events, func(n news) bool { return len(n.Verdicts) > 0 })
+	if len(sum.Verdicts) != 1 || sum.Verdicts[0].Said != "card unknown" {
+		t.Errorf("a trace of an unknown card: %+v", sum)
 	}
 	stop()
 	r.put(r.rows, fact{agent: "shop.a", trace: "meanwhile", session: "s"}, fact{agent: "shop.a", trace: "denied", session: "s", violations: []string{"FORBIDDEN_ACTION"}})

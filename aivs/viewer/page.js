@@ -20,19 +20,30 @@ function quote(text, name = "span") {
   return made;
 }
 
+// quoteName marks a name of the bundle, which a narrow page may break behind its punctuation.
+function quoteName(name) {
+  const made = quote("");
+  visible(name).split(/(?<=[^:./_@#-]{2}[:./_@#-])(?=.{3})/).forEach((part, i) => made.append(...(i ? [element("wbr")] : []), part));
+  return made;
+}
+
 // The theme that was chosen in the console, where this page is one of its own.
 try {
   const theme = localStorage.getItem("theme");
   if (theme) document.documentElement.dataset.theme = theme;
 } catch { /* a file may have no storage */ }
 
-const judged = new Map(); // SHA-256 of a file -> {name, bytes, v}
+const judged = new Map(); // SHA-256 of a file -> {name, bytes, v}; one that cannot be read has an unread error in place of bytes
 
 async function take(fileList) {
   for (const file of fileList) {
     byId("status").textContent = `Checking ${file.name} …`;
-    const bytes = new Uint8Array(await file.arrayBuffer());
-    judged.set(await sha256Hex(bytes), { name: file.name, bytes });
+    try {
+      const bytes = new Uint8Array(await file.arrayBuffer());
+      judged.set(await sha256Hex(bytes), { name: file.name, bytes });
+    } catch { // a folder, or a file that is gone
+      judged.set("unread " + file.name, { name: file.name, unread: new Error("It cannot be read as a file.") });
+    }
   }
   await judgeAll();
 }
@@ -50,6 +61,7 @@ async function judgeAll() {
   const shownBundles = [];
   for (const [sha256OfFile, bundle] of judged) {
     try {
+      if (bundle.unread) throw bundle.unread;
       bundle.v = await verifyBundle(bundle.bytes, key);
       shownBundles.push(bundleSection(bundle, sha256OfFile));
     } catch (e) {
@@ -100,8 +112,8 @@ function factsTable(v, sha256OfFile, entries) {
   };
   const manifestText = (name) => textOf(memberOf(v.manifest, name));
   const session = o?.get("session_id") ?? (manifestText("original_session_id") || manifestText("session_id"));
-  if (session) fact("Session", quote(session));
-  if (o?.get("agent_id")) fact("Agent", quote(o.get("agent_id")));
+  if (session) fact("Session", quoteName(session));
+  if (o?.get("agent_id")) fact("Agent", quoteName(o.get("agent_id")));
   if (o) fact("Part", `${o.get("part")}${o.get("last_part") ? ", the last one" : ", more may follow"}`);
   if (manifestText("exported_at")) fact("Sealed", quote(manifestText("exported_at")));
   if (v.faults.length === 0) fact("Rows", String(v.log.rows));
@@ -128,8 +140,8 @@ function chainTable(entries, bad, intact) {
   const rows = shownEntries(entries, bad), body = element("tbody"), short = (value) => element("code", "", textOf(value).slice(0, 12));
   for (const { number, row, readable } of rows) {
     body.append(element("tr", bad.has(number) ? "bad" : "", element("td", "", String(number)),
-      element("td", "", readable ? quote(textOf(row.get("action_type"))) : "cannot be read"), element("td", "", readable ? quote(textOf(row.get("tool_name"))) : ""),
-      element("td", "", short(row.get("prev_hash"))), element("td", "", short(row.get("row_hash")))));
+      element("td", "", readable ? quote(textOf(row.get("action_type"))) : "cannot be read"), element("td", "", readable ? quoteName(textOf(row.get("tool_name"))) : ""),
+      element("td", "before", short(row.get("prev_hash"))), element("td", "hash", short(row.get("row_hash")))));
   }
   const head = element("thead", "", element("tr", "", ...["Row", "Type", "Tool", "Hash of the row before", "Hash"].map((name) => element("th", "", name))));
   const details = element("details", "", element("summary", "", `The chain, row by row (${entries.length})`),
@@ -153,7 +165,7 @@ function decisionArticle(entry, atFault) {
     article.append(element("h3", "", `Row ${entry.number} cannot be read.`));
     return article;
   }
-  article.append(element("h3", "", `Row ${entry.number}. `, quote(d.does), " ", quote(d.name)),
+  article.append(element("h3", "", `Row ${entry.number}. `, quoteName(d.does), " ", quoteName(d.name)),
     element("p", "soft", quote(d.time), d.category ? " · " : null, d.category ? quote(d.category) : null));
   if (d.alternatives.length) {
     const body = element("tbody");

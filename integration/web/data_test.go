@@ -64,6 +64,30 @@ func TestPagesOfAHostileAgent(t *testing.T) {
 	}
 }
 
+// On a phone no name breaks within a word, and above each chart of an agent the figures are one line.
+func TestNamesAndFiguresFit(t *testing.T) {
+	s := startSite(t)
+	const agent, session = "did:web:fleet.example:logistics:agent-of-the-night-shift", "night-shift-of-2026-11-28-by-the-northern-warehouse"
+	s.registered(agent, "x")
+	s.judged(agent, session, strings.Repeat("the parcel is sent by the night train. ", 12), 20)
+	s.drifted(agent, session, "x")
+	bundle := s.sealed(agent, session, "warehouse.reconcile_account_of_a_supplier")
+	of := url.Values{"agent": {agent}, "id": {session}}.Encode()
+	b := s.tab()
+	for _, width := range []int64{1280, 390} {
+		b.do(chromedp.EmulateViewport(width, 900))
+		for _, path := range []string{"/", "/agent?id=" + agent, "/session?" + of, "/problems", "/search", "/chain?sha256=" + bundle} {
+			b.open(s.url + path)
+			if broken := evaluate[[]string](b, brokenNames("#main h1 bdi, #main .id bdi, #main .chain bdi, #main .facts bdi, #main dd code")); len(broken) > 0 {
+				t.Errorf("%s at %d pixels breaks within a word: %q", path, width, broken)
+			}
+			if lines := evaluate[[]string](b, `[...document.querySelectorAll(".multiples .value")].filter((line) => line.clientHeight > 1.9 * parseFloat(getComputedStyle(line).fontSize)).map((line) => line.innerText)`); len(lines) > 0 {
+				t.Errorf("%s at %d pixels has figures on several lines: %q", path, width, lines)
+			}
+		}
+	}
+}
+
 // A visitor logs in, sees what the token covers, is told which scope is missing for the rest, and logs out.
 func TestTokens(t *testing.T) {
 	s := startSite(t, "publisher * traces:write", "reader shop.* traces:read", "auditor * traces:read,bundles:read")

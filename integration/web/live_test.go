@@ -1,6 +1,7 @@
 package web
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -18,6 +19,12 @@ func TestLivePage(t *testing.T) {
 		t.Errorf("the agent is shown as %q", text)
 	}
 	checkHarmless(b, "/tail")
+	s.unknownCard = true
+	s.judged("shop", "s", "x", 1)
+	b.await(`document.querySelectorAll("#tail tr").length === 2`)
+	if said := evaluate[string](b, `document.querySelector("#tail tr").cells[1].innerHTML`); !strings.HasPrefix(said, `<bdi class="severity medium">card unknown</bdi>`) {
+		t.Errorf("of a trace whose card is unknown the page says %q", said)
+	}
 	b.do(chromedp.Evaluate[chromedp.Void](`document.getElementById("pause").click()`))
 	b.await(`document.getElementById("tail-state").textContent.startsWith("Paused")`)
 }

@@ -33,7 +33,8 @@ type site struct {
 	rows *store.Store
 	dir  string // of the bundles
 
-	traces []*schema.Trace
+	traces      []*schema.Trace
+	unknownCard bool // of the traces that are stored next, so they are not judged
 }
 
 // startSite serves a console. Each token is "token agents scopes"; without tokens everyone may read.
@@ -98,8 +99,12 @@ func (s *site) judged(agent, session, text string, n int) {
 		s.must(err)
 		s.traces = append(s.traces, trace)
 		problem := []schema.Remark{{Type: "UNBOUNDED_ACTION", Severity: schema.SeverityCritical, Description: "what is wrong: " + text, Field: "/action/name/" + text}}
+		status, recommended := schema.StatusJudged, schema.Deny
+		if s.unknownCard {
+			status, recommended, problem = schema.StatusCardUnknown, schema.Review, []schema.Remark{}
+		}
 		b.Add(trace, store.Meta{Received: received, StreamCreated: time.Unix(1, 0), Sequence: uint64(len(s.traces)), SessionID: session, RetainUntil: time.Now().Add(24 * time.Hour)},
-			&schema.Verdict{Status: schema.StatusJudged, RecommendedAction: schema.Deny, AgentID: agent, TraceID: trace.TraceID, CardID: trace.CardID, Timestamp: received,
+			&schema.Verdict{Status: status, RecommendedAction: recommended, AgentID: agent, TraceID: trace.TraceID, CardID: trace.CardID, Timestamp: received,
 				Violations: problem, Warnings: []schema.Remark{{Type: "low_behavioral_similarity", Description: text}}, Findings: []schema.Remark{{Type: "DENIED_BUT_ACTED", Severity: schema.SeverityHigh, Description: text, Field: text}},
 				Metadata: schema.Metadata{AlgorithmVersion: "1.2.0", EngineVersion: "1", Profile: "spec", TraceDigest: trace.Digest, ChecksPerformed: []string{"autonomy"}, Similarity: schema.SimilarityDetails{Similarities: []float64{1}}}})
 	}

@@ -176,3 +176,34 @@ func TestViewerThemesAndKeyboard(t *testing.T) {
 		t.Errorf("tab reaches %q, then %q; the fault of a wrong key: %q", first, second, fault)
 	}
 }
+
+// On a phone each row of the chain is whole, no name breaks within a word, and what cannot be read as a file is not judged.
+func TestViewerOnAPhone(t *testing.T) {
+	b := openViewer(t)
+	b.do(chromedp.EmulateViewport(390, 900))
+	give(b, forged(t, bundleOf(t, "finance.reconcile_account_of_a_supplier", 3), "supplier0", "supplier7"), "")
+	if rows := evaluate[int](b, `[...document.querySelectorAll("table.chain tbody tr")].filter((row) => row.querySelectorAll("td").length === 5).length`); rows != 5 {
+		t.Errorf("the chain has %d rows", rows)
+	}
+	if beyond := evaluate[int](b, `[...document.querySelectorAll("table.chain td")].filter((cell) => cell.getBoundingClientRect().right > innerWidth).length`); beyond > 0 {
+		t.Errorf("%d cells of the chain are beyond the edge", beyond)
+	}
+	if broken := evaluate[[]string](b, brokenNames(".chain td:nth-child(3) .q, h3 .q")); len(broken) > 0 {
+		t.Errorf("broken within a word: %q", broken)
+	}
+	b.do(chromedp.SetUploadFiles("#files", []string{t.TempDir()}))
+	b.await(`document.getElementById("results").innerText.includes("It cannot be read as a file")`)
+	if said := evaluate[string](b, `document.getElementById("status").textContent`); said != "2 bundles: 1 not intact, 1 not judged." {
+		t.Errorf("the status says %q", said)
+	}
+}
+
+// brokenNames is an expression for the parts of names, between the places where they may break, that are on more than one line.
+func brokenNames(selector string) string {
+	return `[...document.querySelectorAll("` + selector + `")].flatMap((name) => [...name.childNodes]).filter((part) => {
+		if (part.nodeType !== Node.TEXT_NODE || /\s|[0-9a-f]{64}/.test(part.data)) return false; // words, or a hash
+		const range = document.createRange();
+		range.selectNodeContents(part);
+		return new Set([...range.getClientRects()].map((line) => Math.round(line.top))).size > 1;
+	}).map((part) => part.data)`
+}
