@@ -238,10 +238,10 @@ release:
 release-sign:
 	sh deploy/release-sign.sh bin/release
 
-# Makes the release of this commit in another folder with an empty cache of compiled packages, and compares the checksums
-# with those of bin/release. Takes some minutes.
+# Makes the release of this commit in another folder, with an empty cache of compiled packages and the modules by another path, and
+# compares the checksums with those of bin/release. Takes some minutes.
 release-check:
 	@test -f bin/release/SHA256SUMS || { echo "make release-check: there is no bin/release: run make release with the same VERSION"; exit 1; }
-	@set -e; dir=$$(mktemp -d); trap 'rm -rf '$$dir EXIT; git clone -q . $$dir/other; \
-	  (cd $$dir/other && GOCACHE=$$dir/cache VERSION='$(VERSION)' ARCHES='$(ARCHES)' GO='$(GO)' sh deploy/release.sh >/dev/null); \
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf '$$dir EXIT; git clone -q . $$dir/other; ln -s "$$($(GO) env GOMODCACHE)" $$dir/modules; \
+	  (cd $$dir/other && GOCACHE=$$dir/cache GOMODCACHE=$$dir/modules VERSION='$(VERSION)' ARCHES='$(ARCHES)' GO='$(GO)' sh deploy/release.sh >/dev/null); \
 	  diff bin/release/SHA256SUMS $$dir/other/bin/release/SHA256SUMS; echo "make release-check: the same bytes"

@@ -4,7 +4,7 @@
 #
 #     make release VERSION=v1.4.0 [ARCHES="amd64 arm64"]
 #
-# It leaves out what differs between two builds of one commit: folder, time, user, and the settings of Go on this machine. Go
+# It leaves out what differs between two builds of one commit: folder, time, user and module cache, and the settings of Go on this machine. Go
 # records the commit's id in the programs. make release-check compares two builds, make release-sign signs SHA256SUMS. GNU tar
 # is needed.
 set -eu
@@ -15,7 +15,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rm -rf "$out" && mkdir -p "$out"
 time=$(git log -1 --format=%ct)
-export GOFLAGS= GOEXPERIMENT= GOWORK=off
+export GOFLAGS= GOEXPERIMENT= GOFIPS140=off GOWORK=off
 
 CGO_ENABLED=0 $GO -C integration/sbom build -o "$work/cyclonedx" github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 stamp="-X github.com/plumbline/plumbline/pipeline/service.version=$VERSION"
@@ -38,6 +38,8 @@ for arch in $ARCHES; do
     fi
     list=$files/sbom/$(basename "$program").cdx.json
     GOOS=linux GOARCH=$arch "$work/cyclonedx" bin -json -std -noserial -notimestamp -version "$VERSION" -output "$list" "$program" 2>/dev/null
+    # Hashes of the tool itself, which has the path of the module cache in it.
+    sed -i '/^    "tools": \[/,/^    \]/{/"hashes": \[/,/\],/d}' "$list"
     # Every module that Go recorded is on the list, with its version; the list has the program and Go itself besides.
     $GO version -m "$program" | awk '$1 == "dep" {print $2 "@" $3}' | sort >"$work/recorded"
     sed -n 's|.*"purl": "pkg:golang/\([^?"]*\)?goarch='"$arch"'.*|\1|p' "$list" | sort -u >"$work/listed"
