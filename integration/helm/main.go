@@ -1,5 +1,5 @@
 // Command helm is what the tests of the chart need of Helm, made of Helm's own packages: to build the whole of Helm takes
-// twice the CPU time.
+// almost twice the CPU time.
 //
 //	helm lint|template|notes CHART [--values FILE] [--set KEY=VALUE]
 //
