@@ -170,6 +170,11 @@ func TestDeadLettersOfAToken(t *testing.T) {
 	if code, text := shop.post("/deadletters", form(shop, own)); code != http.StatusOK || !strings.Contains(text, ">not done<") || !strings.Contains(text, "traces:write") {
 		t.Errorf("without traces:write: %d %s", code, text)
 	}
+	long := form(shop, own)
+	long.Set("note", strings.Repeat("ж", 600))
+	if code, text := shop.post("/deadletters", long); code != http.StatusBadRequest || !strings.Contains(text, "It takes a text of 1000 bytes at most") {
+		t.Errorf("a note that is too long: %d %s", code, text)
+	}
 	resolve := form(shop, own)
 	resolve.Set("do", "resolve")
 	if code, text := shop.post("/deadletters", resolve); code != http.StatusOK || !strings.Contains(text, ">done<") {

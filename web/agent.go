@@ -89,11 +89,19 @@ func (s *server) agent(v *visit) (page, error) {
 	if p.Seen.Traces == 0 && len(p.Cards) == 0 && len(p.Series) == 0 && len(p.Sessions) == 0 {
 		return page{}, missing{"agent of this name with traces or cards"}
 	}
+	if card := q.Get("card"); card != "" && !p.hasCard(card) {
+		return page{}, missing{"card of this name that the agent has"}
+	}
 	p.compareCards(q.Get("show"))
 	if p.MoreCards = len(p.Cards) > agentCards; p.MoreCards {
 		p.Cards = p.Cards[:agentCards]
 	}
 	return page{file: "agent.html", title: p.AgentID, data: p}, nil
+}
+
+// hasCard reports whether the agent is measured under a card, or has it.
+func (p *agentPage) hasCard(id string) bool {
+	return slices.ContainsFunc(p.Series, func(s rows.Series) bool { return s.CardID == id }) || slices.ContainsFunc(p.Cards, func(c rows.Card) bool { return c.CardID == id })
 }
 
 // chooseSpan sets the times of the page. They end with the agent's latest trace, so an agent that was recorded long
@@ -114,6 +122,13 @@ func (s *server) chooseSpan(ctx context.Context, p *agentPage, card, name string
 		}
 	}
 	i := slices.IndexFunc(windows, func(w window) bool { return w.Name == name })
+	if i < 0 && name != "" {
+		var names []string
+		for _, w := range windows {
+			names = append(names, w.Name)
+		}
+		return wrongParameter{"for", name, oneOf(names)}
+	}
 	if p.Chosen = i >= 0; !p.Chosen {
 		i = slices.IndexFunc(windows, func(w window) bool { return w.For >= usual })
 	}

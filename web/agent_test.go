@@ -99,7 +99,7 @@ func TestAgent(t *testing.T) {
 	r.visitor("").page("/agent?id=shop&for=30d", `aria-current="true">30d</a>`, "from its latest hour with traces")
 	r.server.textTime = 0
 	r.visitor("").page("/agent?id=shop", "could not be read in time", "<h3><bdi>New tools")
-	for _, path := range []string{"/agent", "/agent?id=nobody", "/agent?id=" + strings.Repeat("x", 2000)} {
+	for _, path := range []string{"/agent", "/agent?id=nobody", "/agent?id=" + strings.Repeat("x", 2000), "/agent?id=shop&card=none"} {
 		if code, _ := r.visitor("").get(path); code != 404 {
 			t.Errorf("%s: %d", path, code)
 		}

@@ -182,8 +182,10 @@ func (s *server) handleLetters(v *visit) (page, error) {
 	}
 	digests, note := v.PostForm["sha256"], v.PostForm.Get("note")
 	switch {
-	case !replays && v.PostForm.Get("do") != "resolve", len(digests) > lettersOfPage, len(note) > mostNote:
+	case !replays && v.PostForm.Get("do") != "resolve", len(digests) > lettersOfPage:
 		return page{}, missing{"such form on the console's pages"}
+	case len(note) > mostNote: // the browser counts letters
+		return page{}, wrongParameter{"note", note, fmt.Sprintf("a text of %d bytes at most; a letter beyond those of English has several", mostNote)}
 	case replays && s.letters == nil:
 		return page{}, errLooksOnly
 	}

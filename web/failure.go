@@ -25,7 +25,7 @@ type missing struct{ what string }
 
 func (m missing) Error() string { return "there is no " + m.what }
 
-// wrongParameter is the error for a parameter of an address that has no meaning, with what is accepted.
+// wrongParameter is the error for a parameter of an address or a form that has no meaning, with what is accepted.
 type wrongParameter struct{ name, value, accepted string }
 
 func (w wrongParameter) Error() string { return w.name + " is not " + w.accepted }
@@ -59,7 +59,7 @@ func (s *server) failure(ctx context.Context, route string, err error) page {
 	case isAbsent:
 		return said(http.StatusNotFound, "Not found", s.absence(absent), "Check the address, or search for it.")
 	case isWrong:
-		return said(http.StatusBadRequest, "Wrong address", fmt.Sprintf("The parameter %s is %q.", wrong.name, schema.Clip(wrong.value, 100)), "It takes "+wrong.accepted+".")
+		return said(http.StatusBadRequest, "Wrong parameter", fmt.Sprintf("The parameter %s is %q.", wrong.name, schema.Clip(wrong.value, 100)), "It takes "+wrong.accepted+".")
 	case errors.Is(err, fs.ErrNotExist):
 		return said(http.StatusNotFound, "Not here", "This console cannot read the file.", "Set bundle_dir of the console to a directory that has it, or fetch it from the exporter's bundle directory.")
 	case isFile:

@@ -46,6 +46,7 @@ type fleetPage struct {
 	Services   serviceState // for those who see every agent
 	Asking     bool         // the services that the configuration names have not answered yet
 	NoServices bool         // it names none, and this process has none
+	Partial    bool         // the token does not cover every agent
 }
 
 // troubled is an agent that someone should look at, with the reasons.
@@ -65,8 +66,8 @@ func (s *server) fleet(v *visit) (page, error) {
 	case !found:
 		return page{file: "error.html", title: "Fleet", again: true, data: errorPage{What: "Counting the traces of a day. The page loads itself again."}}, nil
 	}
-	p := fleetPage{fleetFigures: figures, Troubled: trouble(figures)}
-	if v.everything() { // a reason may name any agent
+	p := fleetPage{fleetFigures: figures, Troubled: trouble(figures), Partial: !v.everything()}
+	if !p.Partial { // a reason may name any agent
 		if p.Services, p.Asking, err = s.serviceStates(v.Context()); err != nil {
 			return page{}, err
 		}

@@ -75,6 +75,9 @@ func TestFleetOfAToken(t *testing.T) {
 				t.Errorf("%s: the page of agent %s: %d, want %v", token, agent, code, want)
 			}
 		}
+		if says := strings.Contains(text, "of the agents that your token covers</span>"); says == (token == "all-token") {
+			t.Errorf("%s: that the token does not cover every agent is said: %v", token, says)
+		}
 		if strings.Contains(text, "CARD_MISMATCH") {
 			t.Errorf("%s: a problem of another tenant is counted:\n%s", token, text)
 		}

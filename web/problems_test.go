@@ -46,6 +46,7 @@ func TestWrongParameters(t *testing.T) {
 		"/problems?after=1.x":                                         `The parameter after is "1.x".`,
 		"/problems?agent=" + long:                                     "It takes an id of 512 bytes at most.",
 		"/problems?type=" + long:                                      "It takes a type of problem",
+		"/agent?id=a&for=99y":                                         `The parameter for is "99y". It takes one of 1h, 6h, 24h, 7d, 30d, 1y.`,
 		"/tail?verdict=bad":                                           `The parameter verdict is "bad". It takes one of problems, review, deny.`,
 		"/tail/events?agent=" + long:                                  "It takes an id of 512 bytes at most.",
 		"/deadletters?after=0":                                        `The parameter after is "0".`,
