@@ -131,7 +131,7 @@ func (s *server) read(reader Reader) {
 
 // handler answers the requests of publishers.
 func (s *server) handler() http.Handler {
-	return problem.Routed(s.router.Mux, "publish traces to POST /v1/traces, cards to PUT /v1/cards/{card_id}; GET /v1/openapi.json describes every address, and docs/PUBLISH.md explains them")
+	return problem.Routed(s.router.Mux, "publish traces to POST /v1/traces, spans of OpenTelemetry to POST /otlp/v1/traces, cards to PUT /v1/cards/{card_id}; GET /v1/openapi.json describes every address, and docs/PUBLISH.md explains them")
 }
 
 // serve answers operators while it connects to the broker, and publishers from then on.

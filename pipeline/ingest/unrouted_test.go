@@ -17,6 +17,7 @@ func TestUnroutedRequestsAreProblems(t *testing.T) {
 		word, says   string
 	}{
 		{"POST", "/", 404, "no_such_address", "POST /v1/traces"},
+		{"POST", "/otlp/v1/metrics", 404, "no_such_address", "spans of OpenTelemetry to POST /otlp/v1/traces"},
 		{"POST", "/traces", 404, "no_such_address", "POST /v1/traces"},
 		{"GET", "/v2/traces", 404, "no_such_address", "docs/PUBLISH.md"},
 		{"PUT", "/v1/traces", 405, "method_not_allowed", "this address does not support PUT: use POST"},

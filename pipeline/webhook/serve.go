@@ -214,7 +214,7 @@ func (o *outlet) handle(ctx, work context.Context, inbox []stream.Message, creat
 			return done, nil
 		}
 		o.failed(got)
-		if got.outcome == gone {
+		if got.outcome == gone { // nothing is repeated
 			o.metrics.disabled.WithLabelValues(o.endpoint.Name).Set(1)
 			o.env.Log.Error("the endpoint answered 410 Gone: it gets no more alerts until this process starts again; its alerts stay in the stream", "endpoint", o.endpoint.Name)
 			return disabled, nil
@@ -245,10 +245,10 @@ func (o *outlet) pause(ctx context.Context) bool {
 	}
 }
 
-// failed notes an attempt that failed. The first one in a row is logged.
+// failed notes an attempt that failed. The first one in a row that is repeated is logged.
 func (o *outlet) failed(got answer) {
 	o.metrics.failures.WithLabelValues(o.endpoint.Name, string(got.outcome)).Inc()
-	if !o.failing {
+	if !o.failing && got.outcome != gone {
 		o.env.Log.Warn("an endpoint did not take an alert; retrying", "endpoint", o.endpoint.Name, "outcome", string(got.outcome), "reason", got.reason)
 	}
 	o.failing = true

@@ -277,6 +277,9 @@ func TestGoneDisables(t *testing.T) {
 	if got := r.ids(); !slices.Equal(got, []string{first}) {
 		t.Errorf("received %v", got)
 	}
+	if text := s.log.String(); strings.Contains(text, "retrying") || !strings.Contains(text, "410 Gone: it gets no more alerts") {
+		t.Errorf("the log says:\n%s", text)
+	}
 	stage.Stop(t)
 	s.run(e)
 	r.await(t, 3)
