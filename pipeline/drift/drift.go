@@ -106,6 +106,8 @@ func (s *stage) forget(created time.Time, position uint64) {
 		p.mu.Lock()
 		p.fold, p.read = newFold(p.number, created, &s.cfg.Rules, s.pins, s.registry.RetainUntil), position
 		p.mu.Unlock()
+		clear(p.entries) // a term may end before the slice that it was reading is folded
+		p.entries = p.entries[:0]
 	}
 }
 
