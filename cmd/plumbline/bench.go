@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
-	"slices"
 
 	"github.com/plumbline/plumbline/cmd/plumbline/bench"
 	"github.com/plumbline/plumbline/fleet"
-	"github.com/plumbline/plumbline/machine"
 )
 
 // benchCommands are the scenarios (docs/bench/README.md).
@@ -28,7 +27,7 @@ type benchCommands struct {
 
 // floorFlags are the flags of every scenario.
 type floorFlags struct {
-	Floor bool `default:"true" negatable:"" help:"Measure the floor, too."`
+	Floor bool `default:"true" negatable:"" help:"Measure the floor, too: a program that only stores the traces."`
 	JSON  bool `help:"Print one JSON object."`
 }
 
@@ -77,7 +76,7 @@ func (*benchDrainCommand) Help() string {
 
 // Run measures.
 func (c *benchDrainCommand) Run(ctx context.Context, con *console) error {
-	return c.run(ctx, con, bench.Drain, c.config())
+	return c.run(ctx, con, "drain", c.config())
 }
 
 type benchSealCommand struct {
@@ -91,7 +90,7 @@ func (*benchSealCommand) Help() string {
 
 // Run measures.
 func (c *benchSealCommand) Run(ctx context.Context, con *console) error {
-	return c.run(ctx, con, bench.Seal, c.config())
+	return c.run(ctx, con, "seal", c.config())
 }
 
 type benchDriftCommand struct {
@@ -105,7 +104,7 @@ func (*benchDriftCommand) Help() string {
 
 // Run measures.
 func (c *benchDriftCommand) Run(ctx context.Context, con *console) error {
-	return c.run(ctx, con, bench.Drift, c.config())
+	return c.run(ctx, con, "drift", c.config())
 }
 
 type benchAgentsCommand struct {
@@ -121,7 +120,10 @@ func (*benchAgentsCommand) Help() string {
 
 // Run measures.
 func (c *benchAgentsCommand) Run(ctx context.Context, con *console) error {
-	return c.run(ctx, con, bench.Agents, bench.Config{Traces: c.Traces, Agents: c.N})
+	if c.N < 1 {
+		return usagef("--n: %d, want at least 1", c.N)
+	}
+	return c.run(ctx, con, "agents", bench.Config{Traces: c.Traces, Agents: c.N})
 }
 
 type benchRowsCommand struct {
@@ -138,10 +140,10 @@ func (*benchRowsCommand) Help() string {
 // Run measures.
 func (c *benchRowsCommand) Run(ctx context.Context, con *console) error {
 	if c.N < 1 {
-		return usagef("--n: want at least 1")
+		return usagef("--n: %d, want at least 1", c.N)
 	}
 	f := runFlags{Instances: 1, Rounds: 1, floorFlags: c.floorFlags}
-	return f.run(ctx, con, bench.Rows, bench.Config{Traces: c.Traces, Agents: fleet.DefaultAgents, Rows: c.N})
+	return f.run(ctx, con, "rows", bench.Config{Traces: c.Traces, Agents: fleet.DefaultAgents, Rows: c.N})
 }
 
 type benchIngestCommand struct {
@@ -157,7 +159,7 @@ func (*benchIngestCommand) Help() string {
 
 // Run measures.
 func (c *benchIngestCommand) Run(ctx context.Context, con *console) error {
-	return c.run(ctx, con, bench.Ingest, c.posts(c.config(), c.Publishers))
+	return c.run(ctx, con, "ingest", c.posts(c.config(), c.Publishers))
 }
 
 type benchAllCommand struct {
@@ -176,7 +178,7 @@ func (*benchAllCommand) Help() string {
 func (c *benchAllCommand) Run(ctx context.Context, con *console) error {
 	cfg := c.posts(c.config(), c.Publishers)
 	cfg.Stages = c.Stages
-	return c.run(ctx, con, bench.All, cfg)
+	return c.run(ctx, con, "all", cfg)
 }
 
 type benchSteadyCommand struct {
@@ -200,10 +202,11 @@ func (*benchSteadyCommand) Help() string {
 
 // Run measures.
 func (c *benchSteadyCommand) Run(ctx context.Context, con *console) error {
-	if c.Rate <= 0 || c.Seconds <= 0 {
-		return usagef("--rate and --seconds: want more than 0")
+	traces := c.Rate * c.Seconds
+	if !(c.Rate > 0 && c.Seconds > 0 && traces >= 1 && traces <= math.MaxInt32) {
+		return usagef("--rate and --seconds: %v/s for %v s, want 1 to %d traces", c.Rate, c.Seconds, math.MaxInt32)
 	}
-	return c.run(ctx, con, bench.Steady, c.posts(bench.Config{Traces: int(c.Rate * c.Seconds), Agents: c.Agents, Rate: c.Rate, Stages: c.Stages}, c.Publishers))
+	return c.run(ctx, con, "steady", c.posts(bench.Config{Traces: int(traces), Agents: c.Agents, Rate: c.Rate, Stages: c.Stages}, c.Publishers))
 }
 
 // config returns what the flags of the load say.
@@ -216,24 +219,13 @@ func (f *postFlags) posts(cfg bench.Config, publishers int) bench.Config {
 }
 
 // run measures a scenario and prints the result.
-func (f *runFlags) run(ctx context.Context, con *console, scenario bench.Scenario, cfg bench.Config) error {
-	posts := cfg.Publishers != 0 || cfg.Lines != 0
-	switch {
-	case cfg.Traces < 1 || cfg.Agents < 1 || f.Rounds < 1 || f.Instances < 1:
-		return usagef("--traces, --agents, --instances and --rounds: want at least 1")
-	case posts && (cfg.Publishers < 1 || cfg.Lines < 1):
-		return usagef("--publishers and --lines: want at least 1")
-	case cfg.Stages != nil && !slices.Contains(cfg.Stages, machine.Ingest):
-		return usagef("--stages: ingest must be one of them")
-	}
-	for _, name := range cfg.Stages {
-		if !slices.Contains(machine.Stages(), name) {
-			return usagef("--stages: %q: want some of %v", name, machine.Stages())
-		}
-	}
+func (f *runFlags) run(ctx context.Context, con *console, scenario string, cfg bench.Config) error {
 	cfg.Instances, cfg.Rounds, cfg.WithoutFloor, cfg.Profile = f.Instances, f.Rounds, !f.Floor, f.Profile
+	if err := cfg.Validate(scenario); err != nil {
+		return usagef("--%w", err) // flags have the names of the members
+	}
 	cfg.Log, cfg.Progress = con.logger(), con.progress
-	result, err := scenario(ctx, cfg)
+	result, err := bench.Scenarios()[scenario](ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -267,19 +259,16 @@ func (c *benchCheckCommand) Run(ctx context.Context, con *console) error {
 	}
 	recorded, err := bench.ReadRatios(text)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.File, err)
+		return usagef("%s: %w", c.File, err)
+	}
+	if recorded, err = bench.Choose(recorded, c.Scenarios); err != nil {
+		return usagef("--scenarios: %s: %w", c.File, err)
 	}
 	good := true
 	for _, r := range recorded {
-		if len(c.Scenarios) > 0 && !slices.Contains(c.Scenarios, r.Scenario) {
-			continue
-		}
-		scenario, cfg := bench.Scenarios()[r.Scenario], r.Options
-		if scenario == nil {
-			return usagef("%s: %q is not a scenario", c.File, r.Scenario)
-		}
+		cfg := r.Options
 		cfg.Log, cfg.Progress = con.logger(), con.progress
-		now, err := scenario(ctx, cfg)
+		now, err := bench.Scenarios()[r.Scenario](ctx, cfg)
 		if err != nil {
 			return err
 		}

@@ -64,7 +64,7 @@ func commands() []command {
 		{"replay", "Judge the traces of the stream again, or run drift again, and write missing results.", &replayCommand{
 			Verifier: verifier.DefaultRules(), Rules: drift.DefaultRules()}},
 		{"sql", "Query the pipeline's ClickHouse.", &sqlCommand{}},
-		{"bench", "Measure what this machine carries, each figure beside a floor that was measured in the same run.", &benchCommands{}},
+		{"bench", "Measure what this machine carries, beside the floor: the rate of a program that only stores the same traces, in the same run.", &benchCommands{}},
 		{"migrate", "Create or update the tables and views of a database, and with --nats-url the streams of a broker.", &migrateCommand{}},
 		{"nats-config", "Write the users of your own NATS server, with the rights of each agent and each service.", &natsConfigCommand{}},
 		{"version", "Print the version and exit.", &versionCommand{}},
@@ -146,6 +146,19 @@ func main() {
 	os.Exit(execute(os.Args[1:]))
 }
 
+// commandOf returns the command that a faulty command line names.
+func commandOf(err error) string {
+	command := "plumbline"
+	if parse, ok := errors.AsType[*kong.ParseError](err); ok {
+		for _, part := range parse.Context.Path {
+			if part.Command != nil {
+				command += " " + part.Command.Name
+			}
+		}
+	}
+	return command
+}
+
 // execute runs the command line and returns the exit code. The first signal ends
 // the command's context, the second ends the process.
 func execute(args []string) int {
@@ -156,7 +169,7 @@ func execute(args []string) int {
 		err = config.Usage(append(faults, err.Error()))
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s %s\nTry: plumbline --help\n", inColor(os.Stderr, red, "plumbline:"), errorText(err))
+		fmt.Fprintf(os.Stderr, "%s %s\nTry: %s --help\n", inColor(os.Stderr, red, "plumbline:"), errorText(err), commandOf(err))
 		return exitUsage
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -4,44 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/plumbline/plumbline/cmd/plumbline/bench/floor"
 	"github.com/plumbline/plumbline/machine"
 )
-
-// Config configures a scenario. Each uses what its command has a flag for.
-type Config struct {
-	Traces    int `json:"traces"` // published in each round
-	Rounds    int `json:"rounds"`
-	Agents    int `json:"agents"`
-	Instances int `json:"instances"` // processes of each stage that may have several
-
-	Stages     []string `json:"stages,omitempty"` // of All and Steady; nil: all
-	Publishers int      `json:"publishers,omitempty"`
-	Lines      int      `json:"lines,omitempty"` // in a post
-	Rate       float64  `json:"rate,omitempty"`  // of Steady, traces a second
-	Old        bool     `json:"old,omitempty"`   // the posted traces are dated in the hour before
-	Rows       int      `json:"rows,omitempty"`  // of Rows, stored first
-
-	WithoutFloor bool   `json:"without_floor,omitempty"`
-	Profile      string `json:"-"` // directory for CPU profiles of the stages; "": none
-
-	Log      *slog.Logger `json:"-"`
-	Progress func(string) `json:"-"`
-}
-
-// instances returns how many processes of a stage run.
-func (c *Config) instances(name string) int {
-	if name == machine.Ingest {
-		return 1
-	}
-	return c.Instances
-}
-
-func (c *Config) runs(stage string) bool { return slices.Contains(c.Stages, stage) }
 
 // Scenario measures, and returns what it found. Its error says what is missing or failed.
 type Scenario func(ctx context.Context, cfg Config) (*Result, error)

@@ -170,8 +170,9 @@ func TestQuantilesAreMeasuredValues(t *testing.T) {
 }
 
 func TestLowerRatiosAreReported(t *testing.T) {
-	recorded, err := ReadRatios([]byte(`{"scenario":"drain","ratio":0.6}` + "\n\n" + `{"scenario":"all","ratio":0.3,"ratios":{"sealed":0.2,"watched":0.1}}` + "\n" +
-		`{"scenario":"steady","ratio":0.1,"held":true,"options":{"rate":5000,"lines":25}}` + "\n"))
+	const options = `"options":{"traces":9,"agents":9,"rounds":1,"instances":1,"publishers":1,"lines":25`
+	recorded, err := ReadRatios([]byte(`{"scenario":"drain","ratio":0.6,` + options + "}}\n\n" + `{"scenario":"all","ratio":0.3,"ratios":{"sealed":0.2,"watched":0.1},` + options + "}}\n" +
+		`{"scenario":"steady","ratio":0.1,"held":true,` + options + `,"rate":5000}}` + "\n"))
 	if err != nil || len(recorded) != 3 {
 		t.Fatalf("%d results, %v", len(recorded), err)
 	}
@@ -195,8 +196,58 @@ func TestLowerRatiosAreReported(t *testing.T) {
 			t.Errorf("%d fail:\n%swant %s", fails, said, want)
 		}
 	}
-	if _, err := ReadRatios([]byte("{}\nnothing\n")); err == nil {
-		t.Error("a line that is not JSON is accepted")
+}
+
+// What cannot be measured again is an error of its line. It is never passed over: the check would succeed.
+func TestFaultyRatiosAreRefused(t *testing.T) {
+	good := func(scenario, more string) string {
+		return `{"scenario":"` + scenario + `","options":{"traces":9,"agents":9,"rounds":1,"instances":1` + more + `}}` + "\n"
+	}
+	drain := good("drain", "")
+	for text, want := range map[string]string{
+		"":                            "no recorded result",
+		drain + "\nnothing\n":         "line 3: invalid character",
+		`{"scenario":"drain"}`:        `line 1: scenario "drain": options: traces: 0, want at least 1`,
+		drain + good("drian", ""):     `line 2: scenario "drian": options: scenario "drian" is unknown: want one of agents, all, drain`,
+		good("rows", ""):              "rows: 0, want at least 1",
+		good("all", `,"lines":5`):     "publishers: 0, want at least 1",
+		good("ingest", postOptions):   "",
+		good("steady", postOptions):   "rate: 0, want more than 0",
+		good("drain", `,"rounds":-1`): "rounds: -1, want at least 1",
+	} {
+		if _, err := ReadRatios([]byte(text)); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: error %v, want %q", text, err, want)
+		}
+	}
+	recorded, err := ReadRatios([]byte(drain + good("seal", "") + drain))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for names, want := range map[string]int{"": 3, "drain": 2, "seal,drain": 3, "rows": 0, "drain,rows": 0} {
+		chosen, err := Choose(recorded, strings.FieldsFunc(names, func(r rune) bool { return r == ',' }))
+		if len(chosen) != want || (err == nil) != (want > 0) {
+			t.Errorf("%q: %d results, error %v, want %d", names, len(chosen), err, want)
+		}
+	}
+}
+
+const postOptions = `,"publishers":1,"lines":1`
+
+func TestStagesThatCannotWork(t *testing.T) {
+	for stages, want := range map[string]string{
+		"ingest":                         "",
+		"ingest,drift":                   "",
+		"exporter,verifier,ingest,drift": "",
+		"":                               "ingest must be one of them",
+		"verifier":                       "ingest must be one of them",
+		"ingest,ingest":                  "ingest is there twice",
+		"ingest,exporter":                "exporter needs verifier",
+		"ingest,webhooks":                `"webhooks" is none: want some of ingest, verifier, drift, exporter`,
+	} {
+		cfg := Config{Traces: 1, Agents: 1, Rounds: 1, Instances: 1, Publishers: 1, Lines: 1, Stages: strings.FieldsFunc(stages, func(r rune) bool { return r == ',' })}
+		if err := cfg.Validate("all"); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: error %v, want %q", stages, err, want)
+		}
 	}
 }
 

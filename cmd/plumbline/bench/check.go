@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,19 +12,45 @@ import (
 // Tolerance is by how much a ratio may be lower than the recorded one, as a share of it.
 const Tolerance = 0.15
 
-// ReadRatios reads recorded results, a JSON object a line.
+// ReadRatios reads recorded results, at least one, a JSON object a line. Each can be measured again.
 func ReadRatios(text []byte) (recorded []*Result, err error) {
+	number := 0
 	for line := range bytes.Lines(text) {
+		number++
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
 		r := new(Result)
 		if err := json.Unmarshal(line, r); err != nil {
-			return nil, fmt.Errorf("line %d: %w", len(recorded)+1, err)
+			return nil, fmt.Errorf("line %d: %w", number, err)
+		}
+		if err := r.Options.Validate(r.Scenario); err != nil {
+			return nil, fmt.Errorf("line %d: scenario %q: options: %w", number, r.Scenario, err)
 		}
 		recorded = append(recorded, r)
 	}
+	if len(recorded) == 0 {
+		return nil, errors.New("no recorded result: write one with plumbline bench drain --json")
+	}
 	return recorded, nil
+}
+
+// Choose returns the results of some scenarios, in their order; of all if names is empty. Each name must have a result.
+func Choose(recorded []*Result, names []string) (chosen []*Result, err error) {
+	there := func(name string) bool {
+		return slices.ContainsFunc(recorded, func(r *Result) bool { return r.Scenario == name })
+	}
+	for _, name := range names {
+		if !there(name) {
+			return nil, fmt.Errorf("no recorded result of scenario %q", name)
+		}
+	}
+	for _, r := range recorded {
+		if len(names) == 0 || slices.Contains(names, r.Scenario) {
+			chosen = append(chosen, r)
+		}
+	}
+	return chosen, nil
 }
 
 // Difference is a recorded ratio to the floor and the present one. Of a given rate both are 1 if it

@@ -36,7 +36,7 @@ type site struct {
 func open(ctx context.Context, cfg *Config) (s *site, err error) {
 	s = &site{cfg: cfg}
 	if s.dir, err = os.MkdirTemp("", "plumbline-bench-"); err != nil {
-		return s, err
+		return s, fmt.Errorf("make a directory for the data, below TMPDIR: %w", err)
 	}
 	if s.broker, err = broker.Start(ctx, broker.Config{DataDir: filepath.Join(s.dir, "broker"), Logger: cfg.Log}); err != nil {
 		return s, err
