@@ -97,7 +97,7 @@ func TestReplayOfDeadLetters(t *testing.T) {
 		t.Errorf("a hostile text or a secret:\n%s", text)
 	}
 	ann.page("/deadletter?sha256="+bad, "not JSON")
-	form := url.Values{"form": {ann.form("/deadletters")}, "do": {"replay"}, "note": {"the card is there"}, "sha256": {good, bad, strings.Repeat("0", 64)}}
+	form := url.Values{"form": {ann.form("/deadletters")}, "do": {"replay"}, "note": {"the card is there"}, "sha256": {good, bad, strings.Repeat("0", 64), good}}
 	code, text := ann.post("/deadletters", form)
 	if code != http.StatusOK || strings.Count(text, ">done<") != 1 || strings.Count(text, ">not done<") != 2 || !strings.Contains(text, "accepted") || !strings.Contains(text, "refused; ") || !strings.Contains(text, "There is no dead letter") {
 		t.Errorf("replay: %d %s", code, text)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -195,7 +196,10 @@ func (s *server) handleLetters(v *visit) (page, error) {
 	if len(digests) == 0 {
 		done.Said = "No dead letter was chosen, so nothing was done."
 	}
-	for _, digest := range digests {
+	for i, digest := range digests {
+		if slices.Contains(digests[:i], digest) {
+			continue // the same bytes were refused several times
+		}
 		one := result{Name: digest, Address: "/deadletter?" + url.Values{"sha256": {digest}}.Encode()}
 		one.Done, one.Said = s.handleLetter(ctx, v, ingest, digest, note, replays, handle)
 		done.Results = append(done.Results, one)

@@ -58,6 +58,11 @@ func (r Rules) Inputs(raw []byte) ([]byte, Count, error) { return r.redact(raw, 
 // strings and names. See Inputs for its argument and results.
 func (r Rules) Record(raw []byte) ([]byte, Count, error) { return r.redact(raw, elsewhere, 0) }
 
+// Attributes redacts a record of OpenTelemetry in JSON, where objects {"key": …, "value": …} are attributes: as Record does, but
+// a member "key" of the record itself is the name of an attribute, and stays. The value of an attribute with the name of a
+// secret is hidden by RuleNameValue.
+func (r Rules) Attributes(raw []byte) ([]byte, Count, error) { return r.walk(raw, elsewhere, 0, "key") }
+
 // Clean reports whether a record contains nothing that these functions search for. If so, there is
 // nothing to hide in the record, nor in any value or text of it. A record that is not clean may have
 // nothing to hide, either.
@@ -106,11 +111,16 @@ func (r Rules) Message(text string) (string, Count) {
 
 // redact redacts raw, JSON text that is nested in texts strings.
 func (r Rules) redact(raw []byte, within scope, texts int) ([]byte, Count, error) {
+	return r.walk(raw, within, texts, "")
+}
+
+// walk does the same, and lets the members with one name stay.
+func (r Rules) walk(raw []byte, within scope, texts int, kept string) ([]byte, Count, error) {
 	next := r.next(raw, 0)
 	if next == len(raw) {
 		return raw, Count{}, nil
 	}
-	w := redactor{rules: r, raw: raw, next: next, texts: texts, decoder: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true))}
+	w := redactor{rules: r, raw: raw, next: next, texts: texts, kept: kept, decoder: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true))}
 	for {
 		if err := w.value(place{scope: within}); errors.Is(err, io.EOF) {
 			break
@@ -135,7 +145,8 @@ type place struct {
 type redactor struct {
 	rules   Rules
 	raw     []byte
-	texts   int // how many strings raw is nested in
+	texts   int    // how many strings raw is nested in
+	kept    string // members with this name are not hidden; empty: there are none
 	decoder *jsontext.Decoder
 	next    int    // where mayApply finds something next; see plain
 	out     []byte // raw[:copied], redacted
@@ -210,10 +221,11 @@ func (r *redactor) object(within scope) error {
 			return err
 		}
 		name := string(inner)
+		mayHide := !plain && name != r.kept
 		switch {
-		case !plain && within.hides(name):
+		case mayHide && within.hides(name):
 			err = r.hide(Count{Draft: 1})
-		case !plain && r.rules.has(RuleUnicode) && within.hides(plainName(name)), paired && slices.Contains(valueNames, strings.ToLower(name)):
+		case mayHide && r.rules.has(RuleUnicode) && within.hides(plainName(name)), paired && slices.Contains(valueNames, strings.ToLower(name)):
 			err = r.hide(Count{Optional: 1})
 		default:
 			err = r.value(place{scope: within.below(name), headers: namesHeaders(name)})

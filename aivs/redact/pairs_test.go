@@ -56,6 +56,22 @@ func TestNameNextToItsValue(t *testing.T) {
 	})
 }
 
+// The name of an attribute of OpenTelemetry stays, and its value is hidden if that names a secret. In texts, key is a sensitive name as
+// everywhere.
+func TestAttributes(t *testing.T) {
+	for raw, want := range map[string]string{
+		`[{"key":"tool.name","value":{"stringValue":"search"}}]`:                          `[{"key":"tool.name","value":{"stringValue":"search"}}]`,
+		`[{"key":"api_key","value":{"stringValue":"hunter2"}}]`:                           `[{"key":"api_key","value":"[REDACTED]"}]`,
+		`[{"key":"http.request.header.authorization","value":{"stringValue":"hunter2"}}]`: `[{"key":"http.request.header.authorization","value":"[REDACTED]"}]`,
+		`[{"key":"input","value":{"stringValue":"{\"key\": \"hunter2\"}"}}]`:              `[{"key":"input","value":{"stringValue":"{\"key\": \"[REDACTED]\"}"}}]`,
+		`{"token":"hunter2","key":"password=hunter2"}`:                                    `{"token":"[REDACTED]","key":"password=[REDACTED]"}`,
+	} {
+		if got, _, err := AllRules.Attributes([]byte(raw)); err != nil || string(got) != want {
+			t.Errorf("%s became %s, want %s, error %v", raw, got, want, err)
+		}
+	}
+}
+
 // longName returns a name of that length that contains a word.
 func longName(word string, length int) string { return word + strings.Repeat("x", length-len(word)) }
 

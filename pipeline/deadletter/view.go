@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/aivs/redact"
+	"github.com/plumbline/plumbline/pipeline/otel"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/schema"
 )
@@ -58,7 +59,11 @@ type Content struct {
 // ContentOf returns a letter, which was read with its bytes, and its content.
 func ContentOf(l *store.MarkedLetter) *Content {
 	c := &Content{View: ViewOf(l), Bytes: len(l.Raw)}
-	record, redactions, err := redact.AllRules.Record(l.Raw)
+	hide := redact.AllRules.Record
+	if l.Reason == otel.ReasonUnmapped {
+		hide = redact.AllRules.Attributes
+	}
+	record, redactions, err := hide(l.Raw)
 	if err != nil || !json.Valid(record) {
 		c.Hidden = "not JSON, so secrets in it cannot be recognized: plumbline dlq show --raw writes it to a file"
 	} else {
