@@ -70,7 +70,7 @@ func TestEmptyPages(t *testing.T) {
 	b := s.tab()
 	backgrounds := map[string]string{}
 	for theme, pages := range map[string]map[string]string{"light": {"/": "No trace within 24 hours"}, "dark": {
-		"/": "No trace within 24 hours", "/search": "is listed yet", "/search?q=" + url.QueryEscape(hostile): "Nothing that your token covers", "/problems": "No problem was found", "/tail": "Live",
+		"/": "No trace within 24 hours", "/search": "is listed yet", "/search?q=" + url.QueryEscape(hostile): "Nothing has this name", "/problems": "No problem was found", "/tail": "Live",
 		"/deadletters": "No dead letter", "/agent?id=nobody": "There is no agent", "/session?agent=nobody&id=none": "There is no session", "/nowhere": "There is no page",
 		"/chain?sha256=" + strings.Repeat("a", 64): "There is no bundle", "/deadletter?sha256=" + strings.Repeat("a", 64): "There is no dead letter",
 	}} {
