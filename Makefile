@@ -192,7 +192,7 @@ agents:
 	CGO_ENABLED=0 $(GO) test -count 1 -timeout 2h -run 'OfManyAgents$$' ./integration -v -agents $(AGENTS) -cards $(CARDS) -traced $(TRACED) -memory "$(MEMORY)"
 
 # The benchmarks of the parts; bench-check measures whole scenarios again and fails if a ratio to the
-# floor is more than 15 % below that of docs/bench/ratios.jsonl. It takes about ten minutes; run nothing else meanwhile.
+# floor is more than 15 % below that of docs/bench/ratios.jsonl. It takes about twelve minutes; run nothing else meanwhile.
 # SCENARIOS=drain,all measures only these.
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
