@@ -128,6 +128,13 @@ func TestFiguresOfAnAgent(t *testing.T) {
 	if got := measureOn(text, "Errors"); !strings.Contains(got, "<b>100 %</b>") {
 		t.Errorf("of one action that failed and one that is not known:\n%s", got)
 	}
+	if got := measureOn(text, "Cost"); got != "" {
+		t.Errorf("the cost of an execution that states none:\n%s", got)
+	}
+	r.put(r.rows, fact{agent: "paid", trace: "p-1", session: "s", execution: `{"tool_name":"x","cost_cents":3}`})
+	if got := measureOn(v.page("/agent?id=paid"), "Cost"); !strings.Contains(got, "<b>3.0 ct</b>") {
+		t.Errorf("the cost of an execution that states it:\n%s", got)
+	}
 	r.put(r.rows, fact{agent: "new", trace: "n-1", session: "s"})
 	if text := v.page("/agent?id=new", "nothing is compared before"); strings.Contains(text, "behaves as before") {
 		t.Errorf("an agent without a baseline is said to be as before:\n%s", text)

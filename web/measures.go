@@ -39,6 +39,16 @@ func (m *measure) add(step int64, inBaseline bool, c counted) {
 	m.steps[step] = counted{before.sum + c.sum, before.of + c.of}
 }
 
+// free reports whether every figure is 0.
+func (m *measure) free() bool {
+	for _, step := range m.steps {
+		if step.sum != 0 {
+			return false
+		}
+	}
+	return m.expected.sum == 0
+}
+
 // countedMeasures are those that the database counts.
 var countedMeasures = []struct {
 	name, label, unit string
@@ -50,11 +60,14 @@ var countedMeasures = []struct {
 	{newTools, "decisions whose action neither baseline nor card names", "", func(m rows.Measured) (float64, uint64) { return float64(m.NewTools), m.WithCard }},
 	{"Undeclared values", "of the decisions with a card", "", func(m rows.Measured) (float64, uint64) { return float64(m.Undeclared), m.WithCard }},
 	{"Errors", "of the actions whose execution is known", "", func(m rows.Measured) (float64, uint64) { return float64(m.Errors), m.Acting }},
-	{"Cost", "of an execution, in cents", "ct", func(m rows.Measured) (float64, uint64) { return m.Cost, m.Executions }},
+	{cost, "of an execution, in cents", "ct", func(m rows.Measured) (float64, uint64) { return m.Cost, m.Executions }},
 	{"Confidence", "of a decision that states it", " ", func(m rows.Measured) (float64, uint64) { return m.Confidence, m.Confident }},
 }
 
-const newTools = "New tools"
+const (
+	newTools = "New tools"
+	cost     = "Cost"
+)
 
 const (
 	// mostValues is how many declared values have a chart.
@@ -97,6 +110,9 @@ func measuresOf(measured []rows.Measured, expected rows.Measured, with rows.Comp
 		}
 		sum, of := c.of(expected)
 		m.add(0, true, counted{sum, of})
+		if c.name == cost && m.free() {
+			continue // the database has 0 where a trace states no cost
+		}
 		all = append(all, m)
 	}
 	return append(all, valuesOf(measured, expected, with)...)
