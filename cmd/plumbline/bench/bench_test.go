@@ -207,8 +207,8 @@ func TestFaultyRatiosAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                            "no recorded result",
 		drain + "\nnothing\n":         "line 3: invalid character",
-		`{"scenario":"drain"}`:        `line 1: scenario "drain": options: traces: 0, want at least 1`,
-		drain + good("drian", ""):     `line 2: scenario "drian": options: scenario "drian" is unknown: want one of agents, all, drain`,
+		`{"scenario":"drain"}`:        `line 1, scenario "drain": traces: 0, want at least 1`,
+		drain + good("drian", ""):     `line 2, scenario "drian": unknown, want one of agents, all, drain`,
 		good("rows", ""):              "rows: 0, want at least 1",
 		good("all", `,"lines":5`):     "publishers: 0, want at least 1",
 		good("ingest", postOptions):   "",

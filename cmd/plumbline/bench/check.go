@@ -25,7 +25,7 @@ func ReadRatios(text []byte) (recorded []*Result, err error) {
 			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
 		if err := r.Options.Validate(r.Scenario); err != nil {
-			return nil, fmt.Errorf("line %d: scenario %q: options: %w", number, r.Scenario, err)
+			return nil, fmt.Errorf("line %d, scenario %q: %w", number, r.Scenario, err)
 		}
 		recorded = append(recorded, r)
 	}

@@ -42,7 +42,7 @@ func (c *Config) instances(name string) int {
 
 func (c *Config) runs(stage string) bool { return slices.Contains(c.Stages, stage) }
 
-// Validate returns the first option with which a scenario cannot be measured. It begins with the option's name in JSON.
+// Validate returns the first option with which a scenario cannot be measured, by its name in JSON, or that there is no such scenario.
 func (c *Config) Validate(scenario string) error {
 	type option struct {
 		name  string
@@ -56,7 +56,7 @@ func (c *Config) Validate(scenario string) error {
 	case "ingest", "all", "steady":
 		numbers = append(numbers, option{"publishers", c.Publishers}, option{"lines", c.Lines})
 	default:
-		return fmt.Errorf("scenario %q is unknown: want one of %s", scenario, strings.Join(slices.Sorted(maps.Keys(Scenarios())), ", "))
+		return fmt.Errorf("unknown, want one of %s", strings.Join(slices.Sorted(maps.Keys(Scenarios())), ", "))
 	}
 	for _, n := range numbers {
 		if n.value < 1 {
