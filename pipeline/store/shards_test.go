@@ -62,9 +62,6 @@ func agentTraces(t testing.TB, agents, each int) (traces []*schema.Trace) {
 // rows of a single server there, and runs again if it is interrupted. Every view then shows what
 // it showed before.
 func TestRowsOfOneServerMoveToShards(t *testing.T) {
-	if !enginetest.Sharded() {
-		t.Skip("it takes seconds: make shards")
-	}
 	source := enginetest.Migrated(t, database.Migrate)
 	from := openDSN(t, source)
 	insert(t, from, batchOf(from, agentTraces(t, 30, 7)...))
@@ -114,7 +111,12 @@ func fillRows(t testing.TB, s *Store) {
 	t.Helper()
 	bundle := Bundle{AgentID: "agent-1", SessionID: "s-1", Part: 1, SHA256: schema.DigestOf([]byte("bundle")), ExportedAt: firstReceived, TraceCount: 3}
 	letter := DeadLetter{Stage: "verifier", OriginCreated: streamCreated, OriginSequence: 9, Received: firstReceived, AgentID: "a", Reason: "invalid_json", Raw: []byte(nasty)}
+	alert := DriftAlert{Received: firstReceived, DriftAlert: schema.DriftAlert{
+		AlertID: schema.DigestOf([]byte("alert")), AgentID: "agent-1", CardID: "ac-1", DetectionTimestamp: firstEvent, BaselineID: schema.DigestOf([]byte("baseline")),
+		Mode: "first", State: schema.AlertOpened, Revision: 1, OpenedAt: firstEvent, LastTraceID: "tr-1", Count: 3, Measures: []string{"similarity"}, Summary: "a summary",
+	}}
 	for _, err := range []error{
+		s.InsertDriftAlerts(t.Context(), []DriftAlert{alert}),
 		s.InsertBundles(t.Context(), []Bundle{bundle}),
 		s.InsertBundleCopies(t.Context(), []BundleCopy{{Destination: "nats:bundles", Path: "a", SHA256: bundle.SHA256, DeliveredAt: firstReceived}}),
 		s.InsertSessions(t.Context(), []Session{{AgentID: "agent-1", SessionID: "s-1", Version: 1, Status: SessionSealed, UpdatedAt: firstReceived}}),
