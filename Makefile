@@ -4,7 +4,7 @@
 # make quick  what to run before a commit: vet, lint, tests that need no server
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
-.PHONY: demo demo-console pictures test test-web chromium quick lint alerts systemd s3 shards cost chaos corpus upgrade simulate agree soak soak-seal inject agents bench bench-check fuzz mutation build man release release-check release-sign helm
+.PHONY: demo demo-console pictures test test-web chromium tools quick lint alerts systemd s3 shards cost chaos corpus upgrade simulate agree soak soak-seal inject agents bench bench-check fuzz mutation build man release release-check release-sign helm
 
 GO ?= go
 
@@ -59,6 +59,12 @@ test-web: chromium
 chromium:
 	@command -v chromium >/dev/null || { apt-get -q update && apt-get -q -y --no-install-recommends install chromium; } >/dev/null || \
 	  { echo "make chromium: cannot install chromium: as root, apt-get install chromium"; exit 1; }
+
+# Programs of Debian's packages that tests of make test run. Where one is missing, its tests skip and report it.
+tools:
+	@missing=; for tool in zsh docker-compose groff openssl; do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
+	  test -z "$$missing" || { apt-get -q update && apt-get -q -y --no-install-recommends install $$missing; } >/dev/null || \
+	  echo "make tools: cannot install$$missing: their tests skip"
 
 # Takes the pictures of README.md from the console of make demo-console, whose address is CONSOLE.
 CONSOLE ?= http://127.0.0.1:8081

@@ -47,7 +47,7 @@ func readComposition(t testing.TB) composition {
 // TestComposeFileIsAccepted runs docker-compose itself.
 func TestComposeFileIsAccepted(t *testing.T) {
 	if _, err := exec.LookPath("docker-compose"); err != nil {
-		t.Skip("docker-compose is not installed: whether it accepts docker-compose.yml is not known")
+		t.Skip("docker-compose is not installed, so it is not asked whether it accepts docker-compose.yml: apt-get install docker-compose")
 	}
 	output, err := exec.Command("docker-compose", "--file", "../docker-compose.yml", "config", "--quiet").CombinedOutput()
 	if err != nil {

@@ -50,7 +50,7 @@ func inGo(first, second []byte) string {
 // at random. Both verifiers must name the same entry for the same reason.
 func TestGoAndPythonFindTheSameFault(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("python3 is not installed")
+		t.Skip("python3 is not installed: apt-get install python3")
 	}
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "verify_ledger.py"), ledger.Python)

@@ -19,7 +19,7 @@ func TestShellsComplete(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path, err := exec.LookPath(name)
 			if err != nil {
-				t.Skipf("%s is not installed", name)
+				t.Skipf("%s is not installed: apt-get install %[1]s", name)
 			}
 			command := exec.Command(path, shell.arguments...)
 			command.Dir = t.TempDir()

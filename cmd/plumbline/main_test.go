@@ -49,7 +49,7 @@ func TestScripts(t *testing.T) {
 // sixty commands. Each script has agents and records of its own. The machine prints no secret of a record.
 func TestScriptsOnOneMachine(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts a machine")
+		t.Skip("-short: it starts a machine")
 	}
 	visitor := newVisitor(t)
 	for _, name := range []string{"tokens.jsonl", "policies.yaml"} {

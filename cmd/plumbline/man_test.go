@@ -60,7 +60,7 @@ func TestManPages(t *testing.T) {
 func typeset(t *testing.T, pages []string) {
 	t.Helper()
 	if _, err := exec.LookPath("groff"); err != nil {
-		t.Skip("groff is not installed")
+		t.Skip("groff is not installed: apt-get install groff")
 	}
 	var faults bytes.Buffer
 	command := exec.CommandContext(t.Context(), "groff", slices.Concat([]string{"-man", "-ww", "-Tutf8", "-P-cbou", "-rLL=400n"}, pages)...)

@@ -18,7 +18,7 @@ import (
 // language, on one machine.
 func TestNewUser(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts a machine")
+		t.Skip("-short: it starts a machine")
 	}
 	visitor := newVisitor(t)
 	all := steps(t, "../../docs/QUICKSTART.md")

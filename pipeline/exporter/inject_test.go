@@ -38,7 +38,7 @@ func TestInjectedFaults(t *testing.T) {
 	}
 	strace, err := exec.LookPath("strace")
 	if err != nil {
-		t.Skip("strace is not installed: apt-get install strace")
+		t.Fatal("strace is not installed: apt-get install strace")
 	}
 	s := newSite(t)
 	s.Register(t, pipelinetest.Card("ac", "a"))

@@ -216,30 +216,6 @@ func TestConcurrentOpen(t *testing.T) {
 	}
 }
 
-// A mounted secret is not writable: the existing key is used, and none is created.
-func TestReadOnlyDirectory(t *testing.T) {
-	if os.Geteuid() == 0 {
-		t.Skip("root can write everywhere")
-	}
-	s := In(t.TempDir(), keyring.Session)
-	made := use(t, s, now)
-	dir := filepath.Dir(s.Path)
-	if err := errors.Join(os.Remove(filepath.Join(dir, lockName)), os.Chmod(dir, 0o500)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.Chmod(dir, 0o700); err != nil {
-			t.Error(err)
-		}
-	})
-	if o, err := s.Open(context.Background(), now); err != nil || !o.Private.Equal(made.Private) {
-		t.Errorf("read only: %v", err)
-	}
-	if _, err := s.Rotate(context.Background(), Period{From: now}, now); !errors.Is(err, fs.ErrPermission) {
-		t.Errorf("rotated where nothing can be written: %v", err)
-	}
-}
-
 // Root makes no key that the service, as another user, could not read.
 func TestKeysOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {

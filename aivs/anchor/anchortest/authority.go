@@ -60,7 +60,7 @@ func New(t testing.TB) *Authority {
 func NewValid(t testing.TB, from, until time.Time) *Authority {
 	t.Helper()
 	if _, err := exec.LookPath("openssl"); err != nil {
-		t.Skip("openssl is not installed: no time stamping authority to test with")
+		t.Skip("openssl, the time stamping authority of the test, is not installed: apt-get install openssl")
 	}
 	a := &Authority{dir: t.TempDir()}
 	a.Roots = filepath.Join(a.dir, "ca.pem")
