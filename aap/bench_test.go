@@ -1,13 +1,13 @@
 package aap
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 // BenchmarkVerify judges decoded traces by compiled cards. Each sub-benchmark cycles through
@@ -62,7 +62,7 @@ type pair struct {
 
 func benchmarkVerify(b *testing.B, pairs ...pair) {
 	if len(pairs) == 0 {
-		b.Skip("the corpus has no such trace")
+		b.Fatal("the corpus has no such trace")
 	}
 	j := judge(b)
 	var v schema.Verdict
@@ -82,14 +82,8 @@ func benchmarkVerify(b *testing.B, pairs ...pair) {
 
 // specificationPair returns the trace of AAP section 5.8 with the card of section 4.9.
 func specificationPair(b *testing.B) pair {
-	read := func(name string) []byte {
-		raw, err := os.ReadFile(shared(b, "conformance/aap/"+name))
-		if err != nil {
-			b.Fatal(err)
-		}
-		return raw
-	}
-	return pair{compiled(b, string(read("spec_example_card.json"))), admitted(b, string(read("spec_example_trace.json")))}
+	read := func(name string) string { return string(published.Read(b, "conformance/aap/"+name)) }
+	return pair{compiled(b, read("spec_example_card.json")), admitted(b, read("spec_example_trace.json"))}
 }
 
 // corpusTraces is the number of traces that a benchmark holds in memory.
@@ -100,7 +94,7 @@ func corpusPairs(b *testing.B, wanted func(*schema.Verdict) bool) []pair {
 	cards, j := corpusCards(b), judge(b)
 	var verdict schema.Verdict
 	var all []pair
-	for _, line := range lines(b, "corpus/traces.jsonl.gz") {
+	for _, line := range published.Lines(b, "corpus/traces.jsonl.gz") {
 		trace := admitted(b, string(line))
 		j.Verify(trace, cards[trace.CardID], Facts{}, now, &verdict)
 		if wanted(&verdict) {

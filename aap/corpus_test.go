@@ -1,59 +1,16 @@
 package aap
 
 import (
-	"bufio"
-	"bytes"
-	"compress/gzip"
 	"encoding/json"
-	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/published"
 )
-
-// shared returns material from outside the repository, or skips the test.
-func shared(t testing.TB, name string) string {
-	t.Helper()
-	path := filepath.Join("..", "..", "shared", name)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("%s is missing: the test needs the material next to the repository", path)
-	}
-	return path
-}
-
-// lines returns the lines of a file, compressed or not.
-func lines(t testing.TB, name string) [][]byte {
-	t.Helper()
-	raw, err := os.ReadFile(shared(t, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.HasSuffix(name, ".gz") {
-		unzip, err := gzip.NewReader(bytes.NewReader(raw))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if raw, err = io.ReadAll(unzip); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var out [][]byte
-	scanner := bufio.NewScanner(bytes.NewReader(raw))
-	scanner.Buffer(nil, schema.MaxTraceBytes)
-	for scanner.Scan() {
-		out = append(out, slices.Clone(scanner.Bytes()))
-	}
-	if err := scanner.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
 
 func judge(t testing.TB) *Judge {
 	t.Helper()
@@ -67,7 +24,7 @@ func judge(t testing.TB) *Judge {
 func corpusCards(t testing.TB) map[string]*Compiled {
 	t.Helper()
 	cards := map[string]*Compiled{}
-	for _, line := range lines(t, "corpus/cards.jsonl") {
+	for _, line := range published.Lines(t, "corpus/cards.jsonl") {
 		c, err := Register(line)
 		if err != nil {
 			t.Fatalf("%.80s: %v", line, err)
@@ -80,7 +37,7 @@ func corpusCards(t testing.TB) map[string]*Compiled {
 // TestCorpusVerdicts judges 8,039 traces of real agents.
 func TestCorpusVerdicts(t *testing.T) {
 	want := map[string][]string{}
-	for _, line := range lines(t, "corpus/expected.jsonl.gz") {
+	for _, line := range published.Lines(t, "corpus/expected.jsonl.gz") {
 		var e struct {
 			TraceID    string   `json:"trace_id"`
 			Violations []string `json:"without_log_triggers"`
@@ -102,7 +59,7 @@ func TestCorpusVerdicts(t *testing.T) {
 		traces   = map[string]int{}
 		remarked = map[string]int{}
 	)
-	for _, line := range lines(t, "corpus/traces.jsonl.gz") {
+	for _, line := range published.Lines(t, "corpus/traces.jsonl.gz") {
 		if err := decoder.Admit(&trace, "", line); err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +106,7 @@ func TestCorpusSimilarity(t *testing.T) {
 			sumClean, sumViolating           float64
 		}
 	)
-	for _, line := range lines(t, "corpus/traces.jsonl.gz") {
+	for _, line := range published.Lines(t, "corpus/traces.jsonl.gz") {
 		if err := decoder.Admit(&trace, "", line); err != nil {
 			t.Fatal(err)
 		}

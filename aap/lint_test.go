@@ -1,12 +1,12 @@
 package aap
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 // never returns the places of the hints on triggers.
@@ -59,10 +59,7 @@ func TestLintOfAUnifiedCard(t *testing.T) {
 
 // Every trigger of the specification's example can match.
 func TestLintOfTheSpecificationExample(t *testing.T) {
-	raw, err := os.ReadFile(shared(t, "conformance/aap/spec_example_card.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := published.Read(t, "conformance/aap/spec_example_card.json")
 	c, err := Register(raw)
 	if err != nil {
 		t.Fatal(err)

@@ -1,21 +1,18 @@
 package aap
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 // specificationExample returns JSON example number n, counted from 0, of a section of the
 // specification's text.
 func specificationExample(t *testing.T, section string, n int) string {
 	t.Helper()
-	raw, err := os.ReadFile(shared(t, "specs/aap-specification.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := published.Read(t, "specs/aap-specification.txt")
 	_, text, found := strings.Cut(string(raw), "\n"+section+"\n")
 	for range n {
 		_, text, _ = strings.Cut(text, "\n}\n")

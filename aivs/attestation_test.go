@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/aivs/aivstest"
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 func TestVectorsEnvelope(t *testing.T) {
@@ -20,7 +21,7 @@ func TestVectorsEnvelope(t *testing.T) {
 		Envelope json.RawMessage `json:"envelope"`
 		Key      string          `json:"public_key_hex"`
 	}
-	if err := json.Unmarshal(readShared(t, "aivs", "dsse_example.json"), &vector); err != nil {
+	if err := json.Unmarshal(published.Read(t, "conformance/aivs/dsse_example.json"), &vector); err != nil {
 		t.Fatal(err)
 	}
 	key, err := hex.DecodeString(vector.Key)
@@ -90,7 +91,7 @@ func TestAttestationIsRequired(t *testing.T) {
 // TestAttestationCoversAPlainBundle checks that the attestation covers outputs, generator and
 // verify.py, which the draft's own hash does not cover.
 func TestAttestationCoversAPlainBundle(t *testing.T) {
-	bundle := readShared(t, "aivs", "bundle_with_dsse.tar.gz")
+	bundle := published.Read(t, "conformance/aivs/bundle_with_dsse.tar.gz")
 	if r := judge(t, bundle, Options{}); !r.Intact || !r.Attested || r.Dialect == DialectPlumbline {
 		t.Fatalf("%+v", r)
 	}

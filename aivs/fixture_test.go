@@ -6,8 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/plumbline/plumbline/aivs/pyjson"
@@ -64,14 +62,4 @@ func judge(t testing.TB, bundle []byte, options Options) *Report {
 		t.Fatal(err)
 	}
 	return report
-}
-
-// shared returns a path in the vectors' directory, or skips the test.
-func shared(t testing.TB, elements ...string) string {
-	t.Helper()
-	path := filepath.Join(append([]string{"..", "..", "shared", "conformance"}, elements...)...)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("the conformance vectors are not next to the repository: %v", err)
-	}
-	return path
 }

@@ -14,16 +14,8 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/aivs/aivstest"
+	"github.com/plumbline/plumbline/schema/published"
 )
-
-func readShared(t *testing.T, elements ...string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(shared(t, elements...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
 
 func TestVectorsRows(t *testing.T) {
 	var v struct {
@@ -37,7 +29,7 @@ func TestVectorsRows(t *testing.T) {
 		Signature string `json:"signature_b64"`
 		Empty     string `json:"empty_chain_hash"`
 	}
-	if err := json.Unmarshal(readShared(t, "aivs", "aivs_rows_own.json"), &v); err != nil {
+	if err := json.Unmarshal(published.Read(t, "conformance/aivs/aivs_rows_own.json"), &v); err != nil {
 		t.Fatal(err)
 	}
 	chain := NewChain()
@@ -88,11 +80,11 @@ func TestVectorsPublishedLog(t *testing.T) {
 	var manifest struct {
 		ChainHash string `json:"chain_hash"`
 	}
-	if err := json.Unmarshal(readShared(t, "aivs", "aivs-spec-examples", "manifest.json"), &manifest); err != nil {
+	if err := json.Unmarshal(published.Read(t, "conformance/aivs/aivs-spec-examples/manifest.json"), &manifest); err != nil {
 		t.Fatal(err)
 	}
 	check := newLogCheck(nil)
-	err := eachLine(bytes.NewReader(readShared(t, "aivs", "aivs-spec-examples", "audit-log.jsonl")), 1<<20, check.line)
+	err := eachLine(bytes.NewReader(published.Read(t, "conformance/aivs/aivs-spec-examples/audit-log.jsonl")), 1<<20, check.line)
 	if err != nil || check.fault != nil {
 		t.Fatal(err, check.fault)
 	}
@@ -106,7 +98,7 @@ func TestVectorsPublishedLog(t *testing.T) {
 var tableRow = regexp.MustCompile(`(?m)^\| (\d\d) ([^|]*)\|(?:[^|]*\|){4} ([^|]*) \| ([^|]*) \|$`)
 
 func TestVectorsTampered(t *testing.T) {
-	table := tableRow.FindAllStringSubmatch(string(readShared(t, "aivs", "tampered", "tamper_table.md")), -1)
+	table := tableRow.FindAllStringSubmatch(string(published.Read(t, "conformance/aivs/tampered/tamper_table.md")), -1)
 	if len(table) != 43 {
 		t.Fatalf("the table has %d bundles, not 43", len(table))
 	}
@@ -117,7 +109,7 @@ func TestVectorsTampered(t *testing.T) {
 	root := t.TempDir()
 	for _, line := range table {
 		number, name, strict, pinned := line[1], line[2], line[3] == "pass", line[4] == "pass"
-		bundle := readShared(t, "aivs", "tampered", number+".tar.gz")
+		bundle := published.Read(t, "conformance/aivs/tampered/"+number+".tar.gz")
 		if report := judge(t, bundle, Options{}); report.Intact != strict {
 			t.Errorf("%s %s: %+v", number, name, report)
 		}
@@ -140,7 +132,7 @@ func TestVectorsTampered(t *testing.T) {
 }
 
 func TestVectorsSidecarIsAccepted(t *testing.T) {
-	bundle := readShared(t, "aivs", "bundle_with_dsse.tar.gz")
+	bundle := published.Read(t, "conformance/aivs/bundle_with_dsse.tar.gz")
 	if report := judge(t, bundle, Options{RequireSignature: true}); !report.Intact {
 		t.Errorf("%+v", report)
 	}
@@ -148,7 +140,7 @@ func TestVectorsSidecarIsAccepted(t *testing.T) {
 
 // The rebuilt rows equal those of the clean vector byte for byte.
 func TestVectorsLogText(t *testing.T) {
-	directory := unpack(t, readShared(t, "aivs", "tampered", "00.tar.gz"))
+	directory := unpack(t, published.Read(t, "conformance/aivs/tampered/00.tar.gz"))
 	want, err := os.ReadFile(filepath.Join(directory, logFile))
 	if err != nil {
 		t.Fatal(err)

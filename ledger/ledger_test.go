@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/plumbline/plumbline/ledger"
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 // build returns a ledger file with those entries after its genesis.
@@ -44,27 +43,20 @@ func validate(file []byte, before *ledger.Summary) (ledger.Summary, error) {
 	return ledger.Validate(bytes.NewReader(file), before)
 }
 
-// published returns the vectors of ../shared, which is not part of the project.
-func published(t *testing.T) (vectors []struct {
+// chainVectors returns the published vectors.
+func chainVectors(t *testing.T) (vectors []struct {
 	Name, PrevHash, Type, Canonical, Hash string
 	Seq                                   uint64
 }) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "shared", "conformance", "integrity", "rfc_integrity_chain.json"))
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("../shared/conformance is missing: the published vectors are not tested")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &vectors); err != nil {
+	if err := json.Unmarshal(published.Read(t, "conformance/integrity/rfc_integrity_chain.json"), &vectors); err != nil {
 		t.Fatal(err)
 	}
 	return vectors
 }
 
 func TestPublishedVectors(t *testing.T) {
-	for _, v := range published(t) {
+	for _, v := range chainVectors(t) {
 		previous, err := ledger.ParseHash(v.PrevHash)
 		if err != nil {
 			t.Fatal(err)

@@ -3,9 +3,9 @@ package schema
 import (
 	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
+
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 // BenchmarkAdmit decodes, validates and digests one trace an operation, as received from a
@@ -13,20 +13,17 @@ import (
 func BenchmarkAdmit(b *testing.B) {
 	b.Run("every-member", func(b *testing.B) { benchmarkAdmit(b, []byte(whole)) })
 	b.Run("specification", func(b *testing.B) {
-		raw, err := os.ReadFile(filepath.Join("..", "..", "shared", "conformance", "aap", "spec_example_trace.json"))
-		if err != nil {
-			b.Skipf("the published vectors are not next to this checkout: %v", err)
-		}
+		raw := published.Read(b, "conformance/aap/spec_example_trace.json")
 		var compact bytes.Buffer // 1,461 bytes
 		if err := json.Compact(&compact, raw); err != nil {
 			b.Fatal(err)
 		}
 		benchmarkAdmit(b, compact.Bytes())
 	})
-	b.Run("corpus", func(b *testing.B) { benchmarkAdmit(b, corpus(b)...) })
+	b.Run("corpus", func(b *testing.B) { benchmarkAdmit(b, published.Lines(b, "corpus/traces.jsonl.gz")...) })
 	b.Run("corpus-1500B", func(b *testing.B) {
 		var near [][]byte
-		for _, line := range corpus(b) {
+		for _, line := range published.Lines(b, "corpus/traces.jsonl.gz") {
 			if len(line) >= 1400 && len(line) <= 1600 {
 				near = append(near, line)
 			}

@@ -1,8 +1,6 @@
 package schema
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/gowebpki/jcs"
+
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 const goodCard = `{
@@ -255,18 +255,7 @@ func TestCardHasBoundedTriggers(t *testing.T) {
 }
 
 func TestPublishedCardsRegister(t *testing.T) {
-	example, err := os.ReadFile(shared(t, "conformance/aap/spec_example_card.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cards := [][]byte{example}
-	corpus, err := os.ReadFile(shared(t, "corpus/cards.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for lines := bufio.NewScanner(bytes.NewReader(corpus)); lines.Scan(); {
-		cards = append(cards, slices.Clone(lines.Bytes()))
-	}
+	cards := append(published.Lines(t, "corpus/cards.jsonl"), published.Read(t, "conformance/aap/spec_example_card.json"))
 	if len(cards) != 11 {
 		t.Errorf("%d cards, want the example and the corpus's ten", len(cards))
 	}
@@ -278,7 +267,7 @@ func TestPublishedCardsRegister(t *testing.T) {
 }
 
 func TestPublishedVectorsCardsRegister(t *testing.T) {
-	files, err := filepath.Glob(shared(t, "conformance/aap") + "/*/*_*.json")
+	files, err := filepath.Glob(published.Path(t, "conformance/aap") + "/*/*_*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no vectors: %v", err)
 	}
@@ -297,16 +286,6 @@ func TestPublishedVectorsCardsRegister(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
-}
-
-// shared returns material from outside the repository, or skips the test.
-func shared(t *testing.T, name string) string {
-	t.Helper()
-	path := filepath.Join("..", "..", "shared", name)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("%s is missing: the test needs the material next to the repository", path)
-	}
-	return path
 }
 
 func FuzzDecodeCard(f *testing.F) {

@@ -1,18 +1,16 @@
 package schema
 
 import (
-	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 // whole is a trace with every member of AAP sections 5.3 to 5.7.
@@ -294,34 +292,10 @@ func TestDecoderKeepsNothingOfThePreviousTrace(t *testing.T) {
 	}
 }
 
-// corpus returns the recorded traces, one a line.
-func corpus(t testing.TB) [][]byte {
-	t.Helper()
-	f, err := os.Open(filepath.Join("..", "..", "shared", "corpus", "traces.jsonl.gz"))
-	if err != nil {
-		t.Skipf("the recorded corpus is not next to this checkout: %v", err)
-	}
-	defer f.Close()
-	unzipped, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var lines [][]byte
-	scanner := bufio.NewScanner(unzipped)
-	scanner.Buffer(nil, MaxTraceBytes)
-	for scanner.Scan() {
-		lines = append(lines, bytes.Clone(scanner.Bytes()))
-	}
-	if err := scanner.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return lines
-}
-
 func TestCorpusIsAdmitted(t *testing.T) {
 	var d Decoder
 	var trace Trace
-	for i, line := range corpus(t) {
+	for i, line := range published.Lines(t, "corpus/traces.jsonl.gz") {
 		if err := d.Admit(&trace, "", line); err != nil {
 			t.Fatalf("line %d: %v", i+1, err)
 		}

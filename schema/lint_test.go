@@ -3,10 +3,11 @@ package schema
 import (
 	"bufio"
 	"bytes"
-	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 // hintsOf returns the hints on a card as "type pointer", without those that every card of these
@@ -140,10 +141,7 @@ func TestUndefinedNearMissIsExplained(t *testing.T) {
 
 // The corpus's cards have no expiry; Lint has no other hint on them.
 func TestLintOfTheCorpus(t *testing.T) {
-	cards, err := os.ReadFile(shared(t, "corpus/cards.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cards := published.Read(t, "corpus/cards.jsonl")
 	for lines := bufio.NewScanner(bytes.NewReader(cards)); lines.Scan(); {
 		if hints := hintsOf(t, lines.Text()); !slices.Equal(hints, []string{"missing_expires_at /expires_at"}) {
 			t.Errorf("%.60s: %q", lines.Text(), hints)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 // scanned returns the length of the value with which raw begins, by the scanner and by jsontext,
@@ -105,7 +107,7 @@ func TestScannedRecordsAreThoseOfJSON(t *testing.T) {
 
 // The records of real agents are scanned: reading them takes several times as long otherwise.
 func TestUsualRecordsAreScanned(t *testing.T) {
-	for _, line := range append(corpus(t), []byte(whole)) {
+	for _, line := range append(published.Lines(t, "corpus/traces.jsonl.gz"), []byte(whole)) {
 		var d Decoder
 		if !d.read(new(Trace), trimSpace(line), true) {
 			t.Errorf("not scanned: %s", line[:min(len(line), 200)])

@@ -1,16 +1,10 @@
 package drift
 
 import (
-	"bufio"
-	"bytes"
-	"compress/gzip"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 // recording is the recorded traces of one agent, in order, with an end mark on each session's last.
@@ -19,32 +13,12 @@ type recording struct {
 	samples []Sample
 }
 
-// recordings reads the recorded sessions from outside the repository.
+// recordings reads the recorded sessions.
 func recordings(t testing.TB) []recording {
 	t.Helper()
-	dir := filepath.Join("..", "..", "..", "shared", "corpus")
-	lines := func(name string) *bufio.Scanner {
-		data, err := os.ReadFile(filepath.Join(dir, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			t.Skipf("the recorded sessions are not next to the repository: %v", err)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		scanner := bufio.NewScanner(bytes.NewReader(data))
-		if filepath.Ext(name) == ".gz" {
-			unzip, err := gzip.NewReader(bytes.NewReader(data))
-			if err != nil {
-				t.Fatal(err)
-			}
-			scanner = bufio.NewScanner(unzip)
-		}
-		scanner.Buffer(nil, 1<<20)
-		return scanner
-	}
 	facts := map[string]CardFacts{}
-	for cards := lines("cards.jsonl"); cards.Scan(); {
-		card, err := schema.DecodeCard(bytes.Clone(cards.Bytes()))
+	for _, line := range published.Lines(t, "corpus/cards.jsonl") {
+		card, err := schema.DecodeCard(line)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,8 +26,8 @@ func recordings(t testing.TB) []recording {
 	}
 	var found []recording
 	index, last := map[string]int{}, map[string]*Sample{}
-	for traces := lines("traces.jsonl.gz"); traces.Scan(); {
-		trace, err := schema.Admit("", bytes.Clone(traces.Bytes()))
+	for _, line := range published.Lines(t, "corpus/traces.jsonl.gz") {
+		trace, err := schema.Admit("", line)
 		if err != nil {
 			t.Fatal(err)
 		}

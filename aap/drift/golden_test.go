@@ -2,15 +2,12 @@ package drift
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 // The published vectors, read from outside the repository. Under profile spec the directions
@@ -50,14 +47,7 @@ func TestPublishedVectors(t *testing.T) {
 
 func readVector(t *testing.T, name string) []Sample {
 	t.Helper()
-	path := filepath.Join("..", "..", "..", "shared", "conformance", "aap", "drift_cases", name)
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("the published vectors are not next to the repository: %v", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := published.Read(t, "conformance/aap/drift_cases/"+name)
 	var vector struct {
 		Card struct {
 			CardID string                      `json:"card_id"`

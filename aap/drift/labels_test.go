@@ -3,29 +3,20 @@ package drift
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 // The two changes of drift_labels.jsonl, continued for thirty sessions, under the default of the stream.
 // Other values that the card declares are no value_drift unless one is given up, and escalations that
 // rise are no expansion of autonomy.
 func TestLabelsOfContinuedChanges(t *testing.T) {
-	file, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "conformance", "aap", "drift_labels.jsonl"))
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("the cases of categories are not next to the repository: %v", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := published.Read(t, "conformance/aap/drift_labels.jsonl")
 	want := map[string]struct {
 		directions []schema.Direction
 		measure    string // must be among the alert's

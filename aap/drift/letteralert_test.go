@@ -138,8 +138,8 @@ func TestTextNeverEntersTheScore(t *testing.T) {
 	}
 }
 
-// published returns the parameters under which the published rules decide.
-func published() Params {
+// publishedRules returns the parameters under which the published rules decide.
+func publishedRules() Params {
 	p := PublishedParams()
 	p.Profile, p.Window = ProfileReference, 8
 	return p
@@ -152,7 +152,7 @@ func TestEscalationRates(t *testing.T) {
 	for i := range 3 {
 		samples[i].Escalated = true
 	}
-	a := found(t, samples, published())
+	a := found(t, samples, publishedRules())
 	want := schema.Indicator{Indicator: EscalationRateDecrease, Baseline: 1, Current: 0, Description: "Escalation rate changed from 100% to 0%"}
 	if a.DriftDirection != schema.AutonomyExpansion || a.SpecificIndicators[0] != want || len(a.SpecificIndicators) != 2 {
 		t.Errorf("analysis %+v", a)
@@ -160,7 +160,7 @@ func TestEscalationRates(t *testing.T) {
 	for i := range samples {
 		samples[i].Escalated = i > 4
 	}
-	if a = found(t, samples, published()); a.SpecificIndicators[0].Indicator != EscalationRateIncrease {
+	if a = found(t, samples, publishedRules()); a.SpecificIndicators[0].Indicator != EscalationRateIncrease {
 		t.Errorf("analysis %+v", a)
 	}
 }
@@ -172,13 +172,13 @@ func TestPrincipalMisalignment(t *testing.T) {
 	for i := range samples {
 		samples[i].Undeclared, samples[i].Confidence = 0, 0.4
 	}
-	if a := found(t, samples, published()); a.DriftDirection != schema.PrincipalMisalignment {
+	if a := found(t, samples, publishedRules()); a.DriftDirection != schema.PrincipalMisalignment {
 		t.Errorf("analysis %+v", a)
 	}
 	for i := range samples {
 		samples[i].DeclaresBenefit = false
 	}
-	if a := found(t, samples, published()); a.DriftDirection != schema.UnknownDirection {
+	if a := found(t, samples, publishedRules()); a.DriftDirection != schema.UnknownDirection {
 		t.Errorf("analysis %+v without a declared principal_benefit", a)
 	}
 }

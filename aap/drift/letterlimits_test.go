@@ -124,7 +124,7 @@ func TestLimitsOfThePublishedRules(t *testing.T) {
 				samples[i].Values, samples[i].Undeclared = 0, 0
 			}
 			c.change(samples)
-			a := found(t, samples, published())
+			a := found(t, samples, publishedRules())
 			if a.DriftDirection != c.direction || len(a.SpecificIndicators) != c.listed {
 				t.Errorf("direction %s, indicators %+v; want %s and %d", a.DriftDirection, a.SpecificIndicators, c.direction, c.listed)
 			}

@@ -2,25 +2,16 @@ package eval
 
 import (
 	"encoding/json"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 // Where no conflict is resolved automatically and no value is required twice, both profiles
 // compute the same score. spec lists only the values that the task requires.
 func TestPublishedCoherenceCasesUnderSpec(t *testing.T) {
-	path := filepath.Join("..", "..", "..", "shared", "conformance", "aap", "cases.jsonl")
-	input, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("the published cases are not next to the repository: %v", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	input := published.Read(t, "conformance/aap/cases.jsonl")
 	compared, conflicting := 0, 0
 	for line := range strings.Lines(string(input)) {
 		if !strings.Contains(line, `"op": "coherence"`) && !strings.Contains(line, `"op": "fleet"`) {

@@ -1,23 +1,15 @@
 package eval
 
 import (
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"testing"
+
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 // Requests whose category would be false: the card declares every value, or every trace escalates.
 // Both profiles raise the alert of the published SDK, and name no category, as it does.
 func TestDriftLabelsAreTrue(t *testing.T) {
-	input, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "conformance", "aap", "drift_labels.jsonl"))
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("the cases of categories are not next to the repository: %v", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	input := published.Read(t, "conformance/aap/drift_labels.jsonl")
 	for _, profile := range []Profile{ProfileSpec, ProfileReference} {
 		answers := judge(t, profile, string(input))
 		if len(answers) != 2 {

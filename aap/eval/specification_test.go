@@ -1,12 +1,10 @@
 package eval
 
 import (
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 // An agent calls its suggestion bounded, but its card bounds no action of that name. The data
@@ -71,16 +69,7 @@ func TestActionBoundedByItsType(t *testing.T) {
 // The specification's example, which it presents as compliant, is compliant under profile spec;
 // the public SDK reports a violation.
 func TestSpecificationExample(t *testing.T) {
-	read := func(name string) string {
-		raw, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "conformance", "aap", name))
-		if errors.Is(err, fs.ErrNotExist) {
-			t.Skipf("the specification's example is not next to the repository: %v", err)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(raw)
-	}
+	read := func(name string) string { return string(published.Read(t, "conformance/aap/"+name)) }
 	card, trace := read("spec_example_card.json"), read("spec_example_trace.json")
 	if got := violationsUnder(t, ProfileSpec, trace, card); len(got) != 0 {
 		t.Errorf("spec: got %v", got)

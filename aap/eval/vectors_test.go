@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 // vectorLine is one line of docs/vectors, without the request.
@@ -141,11 +143,7 @@ func TestConditionsOfPartialTraces(t *testing.T) {
 }
 
 func TestPublishedConditionsUnderSpec(t *testing.T) {
-	path := filepath.Join("..", "..", "..", "shared", "conformance", "aap", "cases.jsonl")
-	input, err := os.ReadFile(path)
-	if err != nil {
-		t.Skipf("the published cases are not next to the repository: %v", err)
-	}
+	input := published.Read(t, "conformance/aap/cases.jsonl")
 	asked := 0
 	for _, got := range judge(t, ProfileSpec, string(input)) {
 		if got.Op != "condition" {

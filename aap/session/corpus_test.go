@@ -1,45 +1,27 @@
 package session_test
 
 import (
-	"bufio"
 	"cmp"
-	"compress/gzip"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/plumbline/plumbline/aap/session"
 	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/published"
 )
 
-// corpusSessions returns the 550 sessions of real agents, or skips the test.
+// corpusSessions returns the 550 sessions of real agents.
 func corpusSessions(t testing.TB) map[session.Head][]*schema.Trace {
 	t.Helper()
-	path := filepath.Join("..", "..", "..", "shared", "corpus", "traces.jsonl.gz")
-	file, err := os.Open(path)
-	if err != nil {
-		t.Skipf("%s is missing: the test needs the material next to the repository", path)
-	}
-	defer file.Close()
-	unzip, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	sessions := map[session.Head][]*schema.Trace{}
-	lines := bufio.NewScanner(unzip)
-	lines.Buffer(nil, 2*schema.MaxTraceBytes)
-	for lines.Scan() {
-		trace, err := schema.Admit("", slices.Clone(lines.Bytes()))
+	for _, line := range published.Lines(t, "corpus/traces.jsonl.gz") {
+		trace, err := schema.Admit("", line)
 		if err != nil {
 			t.Fatal(err)
 		}
 		head := session.Head{AgentID: trace.AgentID, SessionID: schema.SessionID(trace), Part: 1, LastPart: true}
 		sessions[head] = append(sessions[head], trace)
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
 	}
 	return sessions
 }

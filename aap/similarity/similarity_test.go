@@ -1,12 +1,9 @@
 package similarity
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 // vector is a case of the published reference, with the members used here.
@@ -31,23 +29,12 @@ type vector struct {
 
 func vectors(t *testing.T) []vector {
 	t.Helper()
-	path := filepath.Join("..", "..", "..", "shared", "conformance", "aap", "cases.jsonl")
-	file, err := os.Open(path)
-	if err != nil {
-		t.Skipf("%s is missing: the test needs the material next to the repository", path)
-	}
-	defer file.Close()
 	var out []vector
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
+	for _, line := range published.Lines(t, "conformance/aap/cases.jsonl") {
 		var v vector
-		if json.Unmarshal(lines.Bytes(), &v) == nil && v.Expected.OK { // results of other operations have other types
+		if json.Unmarshal(line, &v) == nil && v.Expected.OK { // results of other operations have other types
 			out = append(out, v)
 		}
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
 	}
 	return out
 }

@@ -4,9 +4,6 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/plumbline/plumbline/aivs/micro"
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 var key = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
@@ -60,13 +58,7 @@ func TestPayloadIsTheDrafts(t *testing.T) {
 }
 
 func TestPublishedExample(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "conformance", "aivs", "aivs-spec-examples", "aivs-micro.json"))
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("../shared/conformance is missing: the published example is not tested")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := published.Read(t, "conformance/aivs/aivs-spec-examples/aivs-micro.json")
 	p, err := micro.Parse(data)
 	if err != nil || p.Verify(public()) != micro.Skip {
 		t.Errorf("%+v, error %v", p, err)

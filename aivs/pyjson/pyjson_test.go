@@ -2,15 +2,14 @@ package pyjson
 
 import (
 	"bytes"
-	"errors"
 	"math"
-	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/plumbline/plumbline/schema/published"
 	"pgregory.net/rapid"
 )
 
@@ -79,14 +78,7 @@ func TestFloat(t *testing.T) {
 }
 
 func TestVectorsPythonFloat(t *testing.T) {
-	path := filepath.Join("..", "..", "..", "shared", "conformance", "aivs", "python_float_repr.json")
-	text, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skipf("the conformance vectors are not next to the repository: %v", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := published.Read(t, "conformance/aivs/python_float_repr.json")
 	var vectors []struct {
 		Bits   string `json:"bits"`
 		Python string `json:"python"`

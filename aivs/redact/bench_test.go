@@ -3,6 +3,8 @@ package redact
 import (
 	"bytes"
 	"testing"
+
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 func BenchmarkRecord(b *testing.B) {
@@ -26,7 +28,7 @@ func BenchmarkRecord(b *testing.B) {
 // BenchmarkCorpus redacts the recorded traces with the draft's rule alone and with all
 // rules: the ratio is the cost of the optional rules.
 func BenchmarkCorpus(b *testing.B) {
-	lines := corpus(b)
+	lines := published.Lines(b, "corpus/traces.jsonl.gz")
 	for _, set := range []struct {
 		name  string
 		rules Rules

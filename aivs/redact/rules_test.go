@@ -2,19 +2,16 @@ package redact
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/base64"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/plumbline/plumbline/schema/published"
 	"pgregory.net/rapid"
 )
 
@@ -247,7 +244,7 @@ func TestDisguiseLeads(t *testing.T) {
 
 // Recorded conversations and tool calls contain no secret: no rule hides anything in them.
 func TestOptionalRulesOnTheCorpus(t *testing.T) {
-	for _, line := range corpus(t) {
+	for _, line := range published.Lines(t, "corpus/traces.jsonl.gz") {
 		if out, count, err := AllRules.Record(line); err != nil || count.Optional != 0 {
 			t.Errorf("%s became %s (%+v), %v", line, out, count, err)
 		}
@@ -305,31 +302,10 @@ func TestNothingInACleanRecordIsHidden(t *testing.T) {
 			check(r, rules, []byte(raw))
 		}
 	})
-	for _, raw := range corpus(t) {
+	for _, raw := range published.Lines(t, "corpus/traces.jsonl.gz") {
 		check(t, AllRules, raw)
 	}
 	if clean == 0 {
 		t.Error("no record was clean")
 	}
-}
-
-func corpus(t testing.TB) (lines [][]byte) {
-	t.Helper()
-	file, err := os.Open(filepath.Join("..", "..", "..", "shared", "corpus", "traces.jsonl.gz"))
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("../shared/corpus is missing: the recorded traces are not tested")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	unzip, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := io.ReadAll(unzip)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bytes.Split(bytes.TrimSpace(content), []byte("\n"))
 }

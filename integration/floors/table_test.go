@@ -17,13 +17,13 @@ type floor struct {
 }
 
 var (
-	judgement = []string{"schema/...", "aap/...", "aivs/...", "-aivs/anchor/anchortest", "-aivs/aivstest", "message/...", "ledger/..."}
+	judgement = []string{"schema/...", "-schema/published", "aap/...", "aivs/...", "-aivs/anchor/anchortest", "-aivs/aivstest", "message/...", "ledger/..."}
 	stages    = []string{"pipeline/ingest/...", "pipeline/verifier/...", "pipeline/drift/...", "pipeline/exporter/..."}
 	servers   = []string{"broker/...", "engine/...", "fleet/..."}
 	top       = []string{"machine/...", "cmd/...", "integration/..."}
 	forTests  = []string{"pipeline/pipelinetest/...", "broker/brokertest/...", "engine/enginetest/...", "aivs/anchor/anchortest", "aivs/aivstest",
 		"pipeline/transport/transporttest", "pipeline/durable/durabletest", "pipeline/destination/s3/s3test",
-		"clients/clientstest"}
+		"clients/clientstest", "schema/published"}
 
 	nats       = "github.com/nats-io/..."
 	clickhouse = "github.com/ClickHouse/..."

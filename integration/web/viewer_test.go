@@ -16,6 +16,7 @@ import (
 
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/viewer"
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 // openViewer writes the page to a file and opens it, as an auditor does.
@@ -100,12 +101,9 @@ func TestViewerJudgesABundle(t *testing.T) {
 // The page in a browser gives the answers of Go, with the row at fault in red.
 func TestViewerAgreesOnTamperedBundles(t *testing.T) {
 	b := openViewer(t)
-	tampered, err := filepath.Glob("../../../shared/conformance/aivs/tampered/*.tar.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(tampered) == 0 {
-		t.Skip("no ../shared/conformance/aivs/tampered: the recorded tampered bundles are not here")
+	tampered, err := filepath.Glob(published.Path(t, "conformance/aivs/tampered") + "/*.tar.gz")
+	if err != nil || len(tampered) == 0 {
+		t.Fatalf("no tampered bundles: %v", err)
 	}
 	for _, path := range tampered {
 		bundle, err := os.ReadFile(path)

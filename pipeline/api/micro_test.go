@@ -5,12 +5,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/aivs/micro"
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 // scanned returns the scan of the draft's example (section 6.2), with full hashes.
@@ -102,10 +101,7 @@ func TestMicroVerifyOfUnsignedAndOfNoProof(t *testing.T) {
 }
 
 func TestMicroVerifyOfThePublishedExample(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "conformance", "aivs", "aivs-spec-examples", "aivs-micro.json"))
-	if err != nil {
-		t.Skipf("the vectors are not in ../shared: %v", err)
-	}
+	text := published.Read(t, "conformance/aivs/aivs-spec-examples/aivs-micro.json")
 	if v := start(t).outcome(string(text)); v.Result != micro.Skip {
 		t.Errorf("the result is %+v", v)
 	}

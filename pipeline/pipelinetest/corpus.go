@@ -1,20 +1,13 @@
 package pipelinetest
 
 import (
-	"bufio"
-	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 // Corpus is the recorded corpus next to the checkout.
@@ -27,29 +20,18 @@ type Corpus struct {
 	Violations map[string]map[string]bool
 }
 
-// CorpusDir returns the directory of the recorded corpus. It skips the test if there is none.
-func CorpusDir(t testing.TB) string {
-	t.Helper()
-	_, file, _, _ := runtime.Caller(0)
-	dir := filepath.Join(filepath.Dir(file), "..", "..", "..", "shared", "corpus")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("the recorded corpus is not next to this checkout: %v", err)
-	}
-	return dir
-}
-
+// ReadCorpus reads the recorded corpus. It skips the test if there is none.
 func ReadCorpus(t testing.TB) *Corpus {
 	t.Helper()
-	c := &Corpus{Dir: CorpusDir(t), Violations: map[string]map[string]bool{}}
-	eachLine(t, filepath.Join(c.Dir, "traces.jsonl.gz"), func(line []byte) {
+	c := &Corpus{Dir: published.Path(t, "corpus"), Cards: published.Lines(t, "corpus/cards.jsonl"), Violations: map[string]map[string]bool{}}
+	for _, line := range published.Lines(t, "corpus/traces.jsonl.gz") {
 		trace, err := schema.Admit("", line)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Records = append(c.Records, stream.Record{Agent: trace.AgentID, Data: trace.Raw, Digest: trace.Digest})
-	})
-	eachLine(t, filepath.Join(c.Dir, "cards.jsonl"), func(line []byte) { c.Cards = append(c.Cards, line) })
-	eachLine(t, filepath.Join(c.Dir, "expected.jsonl.gz"), func(line []byte) {
+	}
+	for _, line := range published.Lines(t, "corpus/expected.jsonl.gz") {
 		var expected struct {
 			TraceID string   `json:"trace_id"`
 			Types   []string `json:"without_log_triggers"`
@@ -63,7 +45,7 @@ func ReadCorpus(t testing.TB) *Corpus {
 			}
 			c.Violations[kind][expected.TraceID] = true
 		}
-	})
+	}
 	return c
 }
 
@@ -114,30 +96,6 @@ func (c *Corpus) CheckViolations(t testing.TB, found map[string][]string) {
 				t.Errorf("trace %s has %s, which is not expected", id, kind)
 			}
 		}
-	}
-}
-
-// eachLine calls f with the lines of a file, gzipped or not.
-func eachLine(t testing.TB, path string, f func(line []byte)) {
-	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	var in io.Reader = file
-	if strings.HasSuffix(path, ".gz") {
-		if in, err = gzip.NewReader(file); err != nil {
-			t.Fatal(err)
-		}
-	}
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 2*schema.MaxTraceBytes)
-	for lines.Scan() {
-		f(bytes.Clone(lines.Bytes()))
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
 	}
 }
 

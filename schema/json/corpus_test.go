@@ -1,58 +1,21 @@
 package jsonschema_test
 
 import (
-	"bufio"
-	"compress/gzip"
 	"encoding/json"
-	"io"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
+	"github.com/plumbline/plumbline/schema/published"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
-
-// shared opens material from outside the repository, or skips the test.
-func shared(t testing.TB, name string) io.Reader {
-	t.Helper()
-	path := filepath.Join("..", "..", "..", "shared", filepath.FromSlash(name))
-	file, err := os.Open(path)
-	if err != nil {
-		t.Skipf("%s is missing: the test needs the material next to the repository", path)
-	}
-	t.Cleanup(func() { _ = file.Close() })
-	if !strings.HasSuffix(name, ".gz") {
-		return file
-	}
-	unzipped, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return unzipped
-}
-
-// eachLine calls f with each line of a shared file.
-func eachLine(t *testing.T, name string, f func(line []byte)) {
-	t.Helper()
-	lines := bufio.NewScanner(shared(t, name))
-	lines.Buffer(nil, 8<<20)
-	for lines.Scan() {
-		f(lines.Bytes())
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestCorpusValidates(t *testing.T) {
 	for name, file := range map[string]string{"ap-trace": "corpus/traces.jsonl.gz", "alignment-card": "corpus/cards.jsonl"} {
 		oracle := compile(t, name, nil)
-		eachLine(t, file, func(line []byte) {
+		for _, line := range published.Lines(t, file) {
 			if err := oracle.Validate(parse(t, line)); err != nil {
 				t.Errorf("%.200s: %v", line, err)
 			}
-		})
+		}
 	}
 }
 
@@ -88,7 +51,7 @@ func TestPublishedVectorsValidate(t *testing.T) {
 		"drift_cases/autonomy_expansion_sequence", "drift_cases/value_drift_sequence",
 	} {
 		var v vector
-		if err := json.NewDecoder(shared(t, "conformance/aap/"+file+".json")).Decode(&v); err != nil {
+		if err := json.Unmarshal(published.Read(t, "conformance/aap/"+file+".json"), &v); err != nil {
 			t.Fatal(err)
 		}
 		cards, traces := v.records()
@@ -97,7 +60,7 @@ func TestPublishedVectorsValidate(t *testing.T) {
 	}
 	for file, oracle := range map[string]*jsonschema.Schema{"spec_example_card": cardSchema, "spec_example_trace": traceSchema} {
 		var record json.RawMessage
-		if err := json.NewDecoder(shared(t, "conformance/aap/"+file+".json")).Decode(&record); err != nil {
+		if err := json.Unmarshal(published.Read(t, "conformance/aap/"+file+".json"), &record); err != nil {
 			t.Fatal(err)
 		}
 		hold(oracle, file, []json.RawMessage{record})
@@ -120,15 +83,15 @@ func TestSchemasAndDecodersAgreeOnPublishedCases(t *testing.T) {
 			}
 		}
 	}
-	eachLine(t, "conformance/aap/cases.jsonl", func(line []byte) {
+	for _, line := range published.Lines(t, "conformance/aap/cases.jsonl") {
 		var v vector
 		if err := json.Unmarshal(line, &v); err != nil {
-			return // no card of that name
+			continue // no card of that name
 		}
 		cardsOf, tracesOf := v.records()
 		hold(cards, cardSchema, cardsOf)
 		hold(traces, traceSchema, tracesOf)
-	})
+	}
 	if taken == 0 || refused == 0 {
 		t.Errorf("%d records accepted, %d refused: there are too few cases", taken, refused)
 	}

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 // secret is the key of RFC 8032, section 7.1, test 1.
@@ -166,10 +167,10 @@ func TestIntegersThatAFloatCannotHold(t *testing.T) {
 
 // The signed form is the one in RFC 8785's test data.
 func TestSignedFormOfTheTestData(t *testing.T) {
-	folder := filepath.Join("..", "..", "..", "shared", "conformance", "jcs")
+	folder := published.Path(t, "conformance/jcs")
 	inputs, err := filepath.Glob(filepath.Join(folder, "input", "*.json"))
 	if err != nil || len(inputs) == 0 {
-		t.Skipf("%s: RFC 8785's test data is not next to the repository (%v)", folder, err)
+		t.Fatalf("no test data: %v", err)
 	}
 	for _, path := range inputs {
 		input, err := os.ReadFile(path)

@@ -1,13 +1,9 @@
 package trial
 
 import (
-	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,6 +12,7 @@ import (
 
 	"github.com/plumbline/plumbline/aap/drift/inject"
 	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/published"
 )
 
 // card returns the card of an agent of these tests.
@@ -299,22 +296,18 @@ func TestReportsAreTheSame(t *testing.T) {
 	}
 }
 
-// corpus reads the recordings of ../shared/corpus, or skips the test.
+// corpus reads the recorded sessions.
 func corpus(t testing.TB) []inject.Recording {
 	t.Helper()
-	dir := filepath.Join("..", "..", "..", "..", "shared", "corpus")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("%s is missing: the test needs the material next to the repository", dir)
-	}
 	cards, places, all := map[string]*schema.Card{}, map[string]int{}, []inject.Recording(nil)
-	eachLine(t, filepath.Join(dir, "cards.jsonl"), func(line []byte) {
+	for _, line := range published.Lines(t, "corpus/cards.jsonl") {
 		c, err := schema.DecodeCard(line)
 		if err != nil {
 			t.Fatal(err)
 		}
 		cards[c.CardID] = c
-	})
-	eachLine(t, filepath.Join(dir, "traces.jsonl.gz"), func(line []byte) {
+	}
+	for _, line := range published.Lines(t, "corpus/traces.jsonl.gz") {
 		trace, err := schema.Admit("", line)
 		if err != nil {
 			t.Fatal(err)
@@ -325,31 +318,6 @@ func corpus(t testing.TB) []inject.Recording {
 			all = append(all, inject.Recording{Card: cards[trace.CardID]})
 		}
 		all[at].Traces = append(all[at].Traces, trace)
-	})
+	}
 	return all
-}
-
-// eachLine calls f with a copy of each line of a file, gzipped or not.
-func eachLine(t testing.TB, path string, f func(line []byte)) {
-	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	scanner := bufio.NewScanner(file)
-	if strings.HasSuffix(path, ".gz") {
-		unpacked, err := gzip.NewReader(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		scanner = bufio.NewScanner(unpacked)
-	}
-	scanner.Buffer(nil, schema.MaxTraceBytes)
-	for scanner.Scan() {
-		f(slices.Clone(scanner.Bytes()))
-	}
-	if err := scanner.Err(); err != nil {
-		t.Fatal(err)
-	}
 }
