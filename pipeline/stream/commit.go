@@ -23,6 +23,7 @@ type CommitConfig struct {
 	MaxMessages int           // of one batch; default 1,000, which is also the maximum
 	MaxBytes    int           // of one batch; default 8 MiB
 	Linger      time.Duration // how long a batch waits for more records; default 5 ms
+	Pace        time.Duration // least time between two batches, unless the second is full; default 25 ms
 }
 
 func (c CommitConfig) complete() CommitConfig {
@@ -34,6 +35,9 @@ func (c CommitConfig) complete() CommitConfig {
 	}
 	if c.Linger <= 0 {
 		c.Linger = 5 * time.Millisecond
+	}
+	if c.Pace <= 0 {
+		c.Pace = 25 * time.Millisecond
 	}
 	return c
 }
@@ -146,14 +150,16 @@ func (m *Committer) Publish(ctx context.Context, records []Record) ([]Outcome, e
 	return outcomes, first
 }
 
-// gather distributes the records of requests over batches until Close. A batch is due when it is full or
-// its first record has waited for Config.Linger. While the previous batch is being committed, a batch that
-// is due and not full takes more records: so few commits carry many small requests.
+// gather distributes the records of requests over batches until Close. A batch is due when it is full, or when
+// its first record has waited for Linger and the previous batch is Pace old. While the previous batch is being
+// committed, a batch that is due and not full takes more records: so few commits carry many small requests.
+// The broker stages each batch in files of its own, which costs it more than the traces of a small post.
 func (m *Committer) gather() {
 	defer close(m.ready)
 	linger := time.NewTimer(0)
 	<-linger.C
 	due := false
+	var next time.Time // when a batch that is not full may be committed
 	a := assembly{limits: m.cfg, flush: func(batch []*entry) { m.ready <- batch }}
 	for {
 		var ready chan<- []*entry
@@ -169,7 +175,7 @@ func (m *Committer) gather() {
 					continue
 				}
 				if a.add(e); len(a.batch) == 1 {
-					linger.Reset(m.cfg.Linger)
+					linger.Reset(max(m.cfg.Linger, time.Until(next)))
 				}
 				due = due && len(a.batch) > 1 // it began with this record, or was full
 			}
@@ -177,7 +183,7 @@ func (m *Committer) gather() {
 			due = len(a.batch) > 0
 		case ready <- a.batch:
 			a.begin()
-			due = false
+			due, next = false, time.Now().Add(m.cfg.Pace)
 		case <-m.quit:
 			a.end()
 			return

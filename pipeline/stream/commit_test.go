@@ -191,6 +191,32 @@ func TestPublishOfManyCallersSharesBatches(t *testing.T) {
 	checkStored(t, client, 100)
 }
 
+// A batch that is not full waits until the previous one is old enough, but the first one after a pause does not.
+func TestPublishKeepsThePaceOfBatches(t *testing.T) {
+	client := connect(t, brokertest.New(t))
+	committer := newCommitter(t, client, stream.CommitConfig{MaxMessages: 100, Linger: time.Nanosecond, Pace: time.Hour})
+	if _, err := committer.Publish(t.Context(), records("first", 1)); err != nil { // it would take an hour
+		t.Fatal(err)
+	}
+	var callers errgroup.Group
+	for i := range 50 {
+		callers.Go(func() error {
+			_, err := committer.Publish(t.Context(), records(fmt.Sprint("caller ", i), 2))
+			return err
+		})
+	}
+	if err := callers.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	batches := map[string]int{}
+	for sequence := uint64(2); sequence <= 101; sequence++ {
+		batches[client.Header(t, stream.Traces, sequence).Get("Nats-Batch-Id")]++
+	}
+	if len(batches) != 1 || batches[""] > 0 {
+		t.Errorf("the records of 50 callers by batch: %v", batches)
+	}
+}
+
 func TestPublishAfterTheCallerGaveUp(t *testing.T) {
 	client := connect(t, brokertest.New(t))
 	committer := newCommitter(t, client, stream.CommitConfig{})

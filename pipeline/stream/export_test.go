@@ -40,6 +40,20 @@ func (c *Client) ForbidBatches(t *testing.T, stream string) {
 	}
 }
 
+// Header returns the header of a stored message.
+func (c *Client) Header(t *testing.T, stream string, sequence uint64) nats.Header {
+	t.Helper()
+	s, err := c.js.Stream(t.Context(), stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.GetMsg(t.Context(), sequence)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Header
+}
+
 // Ahead returns how many messages and bytes are queued, and whether more may arrive.
 func (r *Consumer) Ahead() (messages, bytes int, more bool) {
 	r.pull.mu.Lock()

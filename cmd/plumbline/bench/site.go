@@ -21,10 +21,12 @@ import (
 // site is an installation on an empty directory: broker, database and stages are processes of their own.
 type site struct {
 	cfg    *Config
+	root   string // contains dir alone
 	dir    string
 	broker *broker.Broker
 	client *stream.Client
 	engine *engine.Engine // nil before startEngine
+	data   string         // of the engine
 	rows   *store.Store   // as the administrator
 	stages []*stage
 
@@ -35,7 +37,11 @@ type site struct {
 // open starts a broker, and creates its streams.
 func open(ctx context.Context, cfg *Config) (s *site, err error) {
 	s = &site{cfg: cfg}
-	if s.dir, err = os.MkdirTemp("", "plumbline-bench-"); err != nil {
+	if s.root, err = os.MkdirTemp("", "plumbline-bench-"); err == nil {
+		keepApart(s.root)
+		s.dir, err = os.MkdirTemp(s.root, "site-")
+	}
+	if err != nil {
 		return s, fmt.Errorf("make a directory for the data, below TMPDIR: %w", err)
 	}
 	if s.broker, err = broker.Start(ctx, broker.Config{DataDir: filepath.Join(s.dir, "broker"), Logger: cfg.Log}); err != nil {
@@ -62,7 +68,10 @@ func openFor(ctx context.Context, cfg *Config, l *load) (*site, error) {
 
 // startEngine starts a database with the tables, without rows.
 func (s *site) startEngine(ctx context.Context) (err error) {
-	if s.engine, err = engine.Start(ctx, engine.Config{DataDir: filepath.Join(s.dir, "engine"), Logger: s.cfg.Log}); err != nil {
+	if s.data, err = os.MkdirTemp(s.dir, "engine-"); err != nil {
+		return err
+	}
+	if s.engine, err = engine.Start(ctx, engine.Config{DataDir: s.data, Logger: s.cfg.Log}); err != nil {
 		return err
 	}
 	if err := database.Migrate(ctx, s.engine.AdminDSN()); err != nil {
@@ -72,7 +81,8 @@ func (s *site) startEngine(ctx context.Context) (err error) {
 	return err
 }
 
-// stopEngine ends the stages and the database, and removes the rows. The broker keeps what it has.
+// stopEngine ends the stages and the database. The broker keeps what it has. The rows stay on the disk until close:
+// what is removed before a clock starts is paid for while it runs (keepApart).
 func (s *site) stopEngine() error {
 	var faults []error
 	for _, p := range s.stages {
@@ -86,7 +96,7 @@ func (s *site) stopEngine() error {
 		faults = append(faults, s.engine.Stop(context.Background()))
 	}
 	s.rows, s.engine = nil, nil
-	return errors.Join(append(faults, os.RemoveAll(filepath.Join(s.dir, "engine")))...)
+	return errors.Join(faults...)
 }
 
 // close stops everything and removes its data.
@@ -98,7 +108,7 @@ func (s *site) close() error {
 	if s.broker != nil {
 		faults = append(faults, s.broker.Stop(context.Background()))
 	}
-	return errors.Join(append(faults, os.RemoveAll(s.dir))...)
+	return errors.Join(append(faults, os.RemoveAll(s.root))...)
 }
 
 // stage returns the process with a name; nil if there is none.
@@ -249,8 +259,8 @@ func (s *site) warnings() (all []string) {
 // stored returns the size of the files of broker, database and bundles.
 func (s *site) stored() (map[string]int64, error) {
 	sizes := map[string]int64{}
-	for _, name := range []string{"broker", "engine", "bundles"} {
-		err := filepath.WalkDir(filepath.Join(s.dir, name), func(path string, entry fs.DirEntry, err error) error {
+	for name, dir := range map[string]string{"broker": filepath.Join(s.dir, "broker"), "engine": s.data, "bundles": filepath.Join(s.dir, "bundles")} {
+		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && !entry.IsDir() {
 				var info fs.FileInfo
 				if info, err = entry.Info(); err == nil {
