@@ -12,12 +12,16 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/plumbline/plumbline/pipeline/database"
 	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // Reader reads rows of one tenant. Any goroutine may use it.
@@ -41,16 +45,36 @@ func (r *Reader) Ping(ctx context.Context) error { return r.db.Ping(ctx) }
 // argument is one bound parameter.
 func argument(name string, value any) any { return clickhouse.Named(name, value) }
 
-// within binds the agents that a query may read. Without a restriction the condition is a constant, which
-// costs nothing.
+// agentsSeen is the condition for which $agents stands in a query: the reader may see the agent of the row. Without a
+// restriction it is a constant, which costs nothing. The tables are sorted by agents within each hour, and of the
+// condition only the range of names bounds what is read.
+const agentsSeen = `({every:UInt8} OR agent_id BETWEEN {lowest:String} AND {highest:String}
+    AND (has({agents:Array(String)}, agent_id) OR arrayExists(prefix -> startsWith(agent_id, prefix), {prefixes:Array(String)})))`
+
+// within binds the agents that a query may read.
 func within(agents store.Agents) []any {
 	every := uint8(0)
-	for _, prefix := range agents.Prefixes {
-		if prefix == "" {
-			every = 1
-		}
+	if slices.Contains(agents.Prefixes, "") {
+		every = 1
 	}
-	return []any{argument("every", every), argument("agents", append([]string{}, agents.IDs...)), argument("prefixes", append([]string{}, agents.Prefixes...))}
+	lowest, highest := namesOf(agents)
+	return []any{argument("every", every), argument("lowest", lowest), argument("highest", highest),
+		argument("agents", append([]string{}, agents.IDs...)), argument("prefixes", append([]string{}, agents.Prefixes...))}
+}
+
+// greatest is not below any text that is as long as a name may be.
+var greatest = strings.Repeat(string(utf8.MaxRune), schema.MaxIDBytes/utf8.UTFMax)
+
+// namesOf returns the range of the agents' names.
+func namesOf(agents store.Agents) (lowest, highest string) {
+	first, last := slices.Concat(agents.IDs, agents.Prefixes), slices.Clone(agents.IDs)
+	for _, prefix := range agents.Prefixes {
+		last = append(last, prefix+greatest)
+	}
+	if len(first) == 0 {
+		return "", ""
+	}
+	return slices.Min(first), slices.Max(last)
 }
 
 // since binds the beginning of a time.
@@ -85,5 +109,5 @@ func query(name string) string {
 	if err != nil {
 		panic(err) // the file is part of the program
 	}
-	return string(text)
+	return strings.ReplaceAll(string(text), "$agents", agentsSeen)
 }

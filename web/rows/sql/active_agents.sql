@@ -5,7 +5,7 @@ FROM
     FROM traces
     PREWHERE received_at >= toDateTime64({since:Int64}, 9, 'UTC')
     WHERE tenant = {tenant:String}
-      AND ({every:UInt8} OR has({agents:Array(String)}, agent_id) OR arrayExists(prefix -> startsWith(agent_id, prefix), {prefixes:Array(String)}))
+      AND $agents
     GROUP BY agent_id
 )
 ORDER BY traces DESC, agent_id

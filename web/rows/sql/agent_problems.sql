@@ -1,3 +1,4 @@
+-- The set has the traces with the newest problems. The texts are read of these alone.
 SELECT time, source, type, severity, leftUTF8(message, 1000) AS message, leftUTF8(field, 600) AS field, session_id, trace_id, digest
 FROM
 (
@@ -8,8 +9,22 @@ FROM
                violations.type AS vt, violations.severity AS vs, violations.description AS vd, violations.trace_field AS vf,
                findings.type AS ft, findings.severity AS fs, findings.description AS fd, findings.trace_field AS ff
         FROM verdicts
-        PREWHERE tenant = {tenant:String} AND event_hour BETWEEN {from_hour:UInt32} AND {to_hour:UInt32} AND agent_id = {agent:String}
-        WHERE toUnixTimestamp(event_time) >= {from:Int64} AND toUnixTimestamp(event_time) < {to:Int64}
+        PREWHERE tenant = {tenant:String} AND event_hour BETWEEN {from_hour:UInt32} AND {to_hour:UInt32} AND agent_id = {agent:String} AND trace_digest IN
+        (
+            SELECT trace_digest
+            FROM
+            (
+                SELECT trace_digest, trace_id, event_time, notEmpty(violations.type) OR notEmpty(findings.type) AS has_problem
+                FROM verdicts
+                PREWHERE tenant = {tenant:String} AND event_hour BETWEEN {from_hour:UInt32} AND {to_hour:UInt32} AND agent_id = {agent:String}
+                WHERE toUnixTimestamp(event_time) >= {from:Int64} AND toUnixTimestamp(event_time) < {to:Int64}
+                ORDER BY status = 'judged' DESC, revoked_at DESC, verified_at DESC
+                LIMIT 1 BY trace_digest
+            )
+            WHERE has_problem
+            ORDER BY event_time DESC, trace_id
+            LIMIT {limit:UInt64}
+        )
         ORDER BY trace_id, trace_digest, status = 'judged' DESC, revoked_at DESC, verified_at DESC
         LIMIT 1 BY trace_id, trace_digest
     )

@@ -2,5 +2,5 @@
 SELECT agent_id, session_id, part, sha256_hex AS bundle_sha256, path, bytes, previous_sha256
 FROM bundles FINAL
 WHERE tenant = {tenant:String} AND sha256 = toFixedString(unhex({sha256:String}), 32)
-  AND ({every:UInt8} OR has({agents:Array(String)}, agent_id) OR arrayExists(prefix -> startsWith(agent_id, prefix), {prefixes:Array(String)}))
+  AND $agents
 LIMIT 1

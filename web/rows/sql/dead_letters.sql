@@ -8,7 +8,7 @@ FROM
            if({raw:Bool}, length(raw), 0) AS bytes, cityHash64(digest, stage, origin_created, origin_sequence) AS place
     FROM dead_letters FINAL
     WHERE tenant = {tenant:String}
-      AND ({every:UInt8} OR has({agents:Array(String)}, agent_id) OR arrayExists(prefix -> startsWith(agent_id, prefix), {prefixes:Array(String)}))
+      AND $agents
       AND ({agent:String} = '' OR agent_id = {agent:String}) AND ({reason:String} = '' OR reason = {reason:String})
       AND toUnixTimestamp64Nano(received_at) <= {after_time:Int64}
 ) AS l

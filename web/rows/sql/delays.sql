@@ -9,7 +9,7 @@ FROM
         FROM verdicts
         PREWHERE received_at >= toDateTime64({since:Int64}, 9, 'UTC')
         WHERE tenant = {tenant:String}
-          AND ({every:UInt8} OR has({agents:Array(String)}, agent_id) OR arrayExists(prefix -> startsWith(agent_id, prefix), {prefixes:Array(String)}))
+          AND $agents
         ORDER BY received_at DESC
         LIMIT 20000
     )

@@ -11,7 +11,7 @@ FROM
            if({raw:Bool}, raw, '') AS raw
     FROM dead_letters FINAL
     WHERE tenant = {tenant:String} AND digest = toFixedString(unhex({sha256:String}), 32)
-      AND ({every:UInt8} OR has({agents:Array(String)}, agent_id) OR arrayExists(prefix -> startsWith(agent_id, prefix), {prefixes:Array(String)}))
+      AND $agents
 ) AS l
 LEFT JOIN
 (

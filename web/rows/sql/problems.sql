@@ -1,4 +1,4 @@
--- As in fleet_problems, the current verdict of a trace is the newest one that could be reached, and the set selects
+-- As in view notable_verdicts, the current verdict of a trace is the newest one that could be reached, and the set selects
 -- traces with a problem in any verdict. "place" orders problems of one time; it is a property of the problem, so a
 -- page that begins after it does not change.
 SELECT time, agent_id, source, type, severity, leftUTF8(message, 1000) AS message, leftUTF8(field, 600) AS field, session_id, trace_id, place
@@ -20,9 +20,9 @@ FROM
                 SELECT trace_digest
                 FROM verdicts
                 PREWHERE tenant = {tenant:String} AND event_hour BETWEEN {from_hour:UInt32} AND {to_hour:UInt32} AND ({agent:String} = '' OR agent_id = {agent:String})
-                WHERE notEmpty(violations.type) OR notEmpty(findings.type)
+                WHERE $agents AND (notEmpty(violations.type) OR notEmpty(findings.type))
             )
-            WHERE ({every:UInt8} OR has({agents:Array(String)}, agent_id) OR arrayExists(prefix -> startsWith(agent_id, prefix), {prefixes:Array(String)}))
+            WHERE $agents
             ORDER BY agent_id, trace_id, trace_digest, status = 'judged' DESC, revoked_at DESC, verified_at DESC
             LIMIT 1 BY agent_id, trace_id, trace_digest
         )
@@ -34,7 +34,7 @@ FROM
         FROM visible_session_verdicts
         ARRAY JOIN arrayZip(finding_types, finding_severities, finding_descriptions, finding_traces, finding_fields) AS item
         WHERE tenant = {tenant:String} AND ({agent:String} = '' OR agent_id = {agent:String})
-          AND ({every:UInt8} OR has({agents:Array(String)}, agent_id) OR arrayExists(prefix -> startsWith(agent_id, prefix), {prefixes:Array(String)}))
+          AND $agents
     )
 )
 WHERE toUnixTimestamp64Nano(time) >= {from:Int64} AND toUnixTimestamp64Nano(time) < {to:Int64}

@@ -16,7 +16,7 @@ FROM
     WHERE {text:String} != ''
     GROUP BY agent_id
 )
-WHERE {every:UInt8} OR has({agents:Array(String)}, agent_id) OR arrayExists(prefix -> startsWith(agent_id, prefix), {prefixes:Array(String)})
+WHERE $agents
 GROUP BY agent_id
 ORDER BY agent_id = {text:String} DESC, last_event DESC, agent_id
 LIMIT {limit:UInt64}

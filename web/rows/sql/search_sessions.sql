@@ -12,7 +12,7 @@ FROM
     WHERE {text:String} != ''
     GROUP BY agent_id, session_id
 )
-WHERE {every:UInt8} OR has({agents:Array(String)}, agent_id) OR arrayExists(prefix -> startsWith(agent_id, prefix), {prefixes:Array(String)})
+WHERE $agents
 GROUP BY agent_id, session_id
 ORDER BY session_id = {text:String} DESC, end DESC, agent_id, session_id
 LIMIT {limit:UInt64}

@@ -4,7 +4,7 @@ SELECT verified_at, agent_id, session_id, trace_id, if(status = 'judged', toStri
 FROM verdicts
 PREWHERE received_at >= toDateTime64({since:Int64}, 9, 'UTC')
 WHERE tenant = {tenant:String}
-  AND ({every:UInt8} OR has({agents:Array(String)}, agent_id) OR arrayExists(prefix -> startsWith(agent_id, prefix), {prefixes:Array(String)}))
+  AND $agents
   AND ({agent:String} = '' OR agent_id = {agent:String})
   AND ({action:String} = '' OR recommended_action = {action:String}) AND (NOT {problems:UInt8} OR notEmpty(violations.type) OR notEmpty(findings.type))
   AND toUnixTimestamp64Nano(verified_at) > {after:Int64} AND toUnixTimestamp64Nano(verified_at) <= {until:Int64}

@@ -3,7 +3,7 @@ SELECT countIf(toUnixTimestamp64Nano(verified_at) > {after:Int64}) AS fresh, cou
 FROM verdicts
 PREWHERE received_at >= toDateTime64({since:Int64}, 9, 'UTC')
 WHERE tenant = {tenant:String}
-  AND ({every:UInt8} OR has({agents:Array(String)}, agent_id) OR arrayExists(prefix -> startsWith(agent_id, prefix), {prefixes:Array(String)}))
+  AND $agents
   AND ({agent:String} = '' OR agent_id = {agent:String})
   AND ({action:String} = '' OR recommended_action = {action:String}) AND (NOT {problems:UInt8} OR notEmpty(violations.type) OR notEmpty(findings.type))
   AND toUnixTimestamp64Nano(verified_at) > {base:Int64} AND toUnixTimestamp64Nano(verified_at) <= {until:Int64}

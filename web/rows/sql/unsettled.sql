@@ -3,7 +3,7 @@ SELECT
         SELECT count()
         FROM sessions FINAL
         WHERE tenant = {tenant:String} AND status = 'held'
-          AND ({every:UInt8} OR has({agents:Array(String)}, agent_id) OR arrayExists(prefix -> startsWith(agent_id, prefix), {prefixes:Array(String)}))
+          AND $agents
     ) AS held,
     (
         SELECT count()
@@ -13,7 +13,7 @@ SELECT
             FROM dead_letters FINAL
             PREWHERE received_at >= toDateTime64({since:Int64}, 9, 'UTC')
             WHERE tenant = {tenant:String}
-              AND ({every:UInt8} OR has({agents:Array(String)}, agent_id) OR arrayExists(prefix -> startsWith(agent_id, prefix), {prefixes:Array(String)}))
+              AND $agents
         ) AS l
         LEFT JOIN
         (
