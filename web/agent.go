@@ -64,6 +64,7 @@ type agentPage struct {
 	NoTools   bool // the baseline may lack some of its own tools
 	Drift     line
 	Problems  []rows.Problem
+	Unjudged  rows.Unjudged
 	Sessions  []rows.Session
 	Cards     []rows.Card
 	MoreCards bool       // than are listed
@@ -167,6 +168,7 @@ func (s *server) readAgent(ctx context.Context, p *agentPage) error {
 		p.Problems, err = s.rows.AgentProblems(asking, p.Span, agentProblems)
 		return err
 	})
+	group.Go(func() (err error) { p.Unjudged, err = s.rows.AgentUnjudged(asking, p.Span); return err })
 	group.Go(func() (err error) { p.Cards, err = s.rows.Cards(asking, p.AgentID, agentCards+1); return err })
 	group.Go(func() (err error) {
 		if p.Baseline != nil {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/plumbline/plumbline/pipeline/auth"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/web/rows"
 )
@@ -30,11 +31,13 @@ type fleetFigures struct {
 	Drifting  []rows.Alert
 	Delay     rows.Delay
 	Unsettled rows.Unsettled
+	Unjudged  rows.Unjudged
 }
 
 // fleetPage is the data of fleet.html.
 type fleetPage struct {
 	fleetFigures
+	Old        bool // newer ones are being counted
 	Chart      bars
 	Agents     uint64 // that were active within a day
 	Traces     uint64 // of a day
@@ -57,16 +60,14 @@ type troubled struct {
 
 // fleet answers with the state of the whole fleet.
 func (s *server) fleet(v *visit) (page, error) {
-	figures, found, again, err := s.fleets.get(v.Context(), v.agents(), s.now(), func(ctx context.Context) (fleetFigures, error) {
-		return s.readFleet(ctx, v.agents())
-	})
+	figures, found, again, err := s.fleets.get(v.Context(), v.agents(), s.now(), s.fleetOf(v.agents()))
 	switch {
 	case err != nil:
 		return page{}, err
 	case !found:
 		return page{file: "error.html", title: "Fleet", again: true, data: errorPage{What: "Counting the traces of a day. The page loads itself again."}}, nil
 	}
-	p := fleetPage{fleetFigures: figures, Troubled: trouble(figures), Partial: !v.everything()}
+	p := fleetPage{fleetFigures: figures, Old: again, Troubled: trouble(figures), Partial: !v.everything()}
 	if !p.Partial { // a reason may name any agent
 		if p.Services, p.Asking, err = s.serviceStates(v.Context()); err != nil {
 			return page{}, err
@@ -93,6 +94,50 @@ func (s *server) fleet(v *visit) (page, error) {
 	return page{file: "fleet.html", title: "Fleet", again: again || p.Asking, data: p}, nil
 }
 
+// keepFigures counts for visitors who may come: for each set of agents that tokens cover when the console starts, and
+// then now and again, until ctx ends. So the first visitor finds figures, too.
+func (s *server) keepFigures(ctx context.Context) {
+	for {
+		for _, agents := range s.covered() {
+			if !waited(ctx, s.fleets.renew(ctx, agents, s.now(), s.fleetOf(agents))) {
+				return
+			}
+		}
+		if !waited(ctx, keptFor) {
+			return
+		}
+	}
+}
+
+// waited reports whether a time has passed before ctx ended.
+func waited(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+// covered returns the sets of agents that tokens cover which may read. There are keptTokens/2 at most, because what is
+// counted for visitors with other tokens is kept, too.
+func (s *server) covered() (all []store.Agents) {
+	for _, grant := range s.keeper.Grants(auth.TracesRead) {
+		agents := agentsOf(grant)
+		same := func(other store.Agents) bool { return keyOf(other) == keyOf(agents) }
+		if len(all) < keptTokens/2 && !slices.ContainsFunc(all, same) {
+			all = append(all, agents)
+		}
+	}
+	return all
+}
+
+// fleetOf returns the question for the figures of agents.
+func (s *server) fleetOf(agents store.Agents) func(context.Context) (fleetFigures, error) {
+	return func(ctx context.Context) (fleetFigures, error) { return s.readFleet(ctx, agents) }
+}
+
 // readFleet asks the database everything at once.
 func (s *server) readFleet(ctx context.Context, agents store.Agents) (f fleetFigures, err error) {
 	f.AsOf = s.now()
@@ -107,6 +152,7 @@ func (s *server) readFleet(ctx context.Context, agents store.Agents) (f fleetFig
 	group.Go(func() (err error) { f.Drifting, err = s.rows.Drifting(ctx, agents, fleetAgent); return err })
 	group.Go(func() (err error) { f.Delay, err = s.rows.Delays(ctx, agents, f.AsOf.Add(-delayFor)); return err })
 	group.Go(func() (err error) { f.Unsettled, err = s.rows.Unsettled(ctx, agents, day); return err })
+	group.Go(func() (err error) { f.Unjudged, err = s.rows.Unjudged(ctx, agents, day); return err })
 	return f, group.Wait()
 }
 

@@ -1,8 +1,11 @@
 package web
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,6 +44,71 @@ func TestFleet(t *testing.T) {
 	if strings.Contains(text, "past") || strings.Contains(text, "CARD_EXPIRED") {
 		t.Errorf("a trace of yesterday is on the page:\n%s", text)
 	}
+}
+
+// A problem counts if the current verdict has it, and once.
+func TestFleetOfReplacedVerdicts(t *testing.T) {
+	r := start(t, nil)
+	at := time.Now().Add(-time.Minute)
+	problem := []string{"FORBIDDEN_ACTION"}
+	r.put(r.rows,
+		fact{agent: "cleared", trace: "t-1", session: "s", at: at, violations: problem},
+		fact{agent: "cleared", trace: "t-1", session: "s", at: at, engine: "2", judged: time.Second},
+		fact{agent: "accused", trace: "t-2", session: "s", at: at},
+		fact{agent: "accused", trace: "t-2", session: "s", at: at, engine: "2", judged: time.Second, violations: []string{"CARD_EXPIRED"}},
+		fact{agent: "same", trace: "t-3", session: "s", at: at, violations: problem, findings: []string{"DENIED_BUT_ACTED"}})
+	r.put(r.rows, fact{agent: "same", trace: "t-3", session: "s", at: at, violations: problem, findings: []string{"DENIED_BUT_ACTED"}}) // a copy
+	_, of, err := r.server.rows.Problems(t.Context(), store.Agents{Prefixes: []string{""}}, at.Add(-time.Hour), 10)
+	counts := map[string]uint64{}
+	for _, one := range of {
+		counts[one.AgentID] = one.Problems
+	}
+	if want := map[string]uint64{"accused": 1, "same": 2}; err != nil || !maps.Equal(counts, want) {
+		t.Errorf("problems of %v, want %v; error %v", counts, want, err)
+	}
+}
+
+// Where traces could not be judged, no page says that they have no problem.
+func TestUnjudgedTraces(t *testing.T) {
+	r := start(t, nil)
+	r.put(r.rows, fact{agent: "a", trace: "t-1", session: "s", unknown: true}, fact{agent: "a", trace: "t-2", session: "s", unknown: true})
+	v := r.visitor("")
+	v.page("/", "2 traces of 1 agent within 24 hours could not be judged, because nobody has registered their cards", "No problem was found in the traces that were judged.", "No agent drifts, and no problem was found in the traces that were judged.")
+	v.page("/agent?id=a", "2 traces of this time could not be judged", "No problem was found in the traces of this time that were judged.")
+	r.card(r.rows, "a", "ac-1", time.Now(), "search")
+	for _, path := range []string{"/", "/agent?id=a"} {
+		if text := v.page(path, "No problem was found"); strings.Contains(text, "judged, because") || strings.Contains(text, "that were judged.") {
+			t.Errorf("%s: the card is registered:\n%s", path, text)
+		}
+	}
+}
+
+// The first visitor with each token finds figures that were counted before: the database is away by then.
+func TestFirstVisitor(t *testing.T) {
+	r := start(t, nil, "all-token * traces:read", "shop-token shop.* traces:read", "publisher-token b traces:write")
+	r.put(r.rows, fact{agent: "shop.a", trace: "t-1", session: "s"}, fact{agent: "b", trace: "t-2", session: "s"})
+	r.server.fleets.fresh = false
+	now := time.Now()
+	r.server.now = func() time.Time { return now }
+	if sets := r.server.covered(); len(sets) != 2 {
+		t.Errorf("the sets of agents of tokens that may read: %q", sets)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var counting sync.WaitGroup
+	counting.Go(func() { r.server.keepFigures(ctx) })
+	for r.server.fleets.answers() < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	counting.Wait()
+	if err := r.server.rows.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.visitor("all-token").page("/", "<dt>active agents</dt><dd>2</dd>")
+	r.visitor("shop-token").page("/", "<dt>active agent</dt><dd>1</dd>")
+	now = now.Add(3 * keptTooLong) // by now they are old, and an answer that does not come keeps nobody waiting
+	r.server.fleets.all[keyOf(store.Agents{Prefixes: []string{""}})].asking = &answer[fleetFigures]{done: make(chan struct{})}
+	r.visitor("all-token").page("/", "<dt>active agents</dt><dd>2</dd>", "3 min ago; newer figures are being counted")
 }
 
 // More alerts are open than the page lists: the figure is that of all.

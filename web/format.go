@@ -27,6 +27,7 @@ func (s *server) functions() template.FuncMap {
 		"score":     score,
 		"words":     words,
 		"direction": direction,
+		"percents":  func(text string) string { return strings.ReplaceAll(text, " %", "\u00a0%") }, // which no line begins with
 		"lower":     strings.ToLower,
 		"plural":    plural,
 		"nouns":     nouns,

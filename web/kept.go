@@ -42,6 +42,9 @@ const (
 	keptError   = 2                      // the same of an error
 	keptWait    = 120 * time.Millisecond // how long a visitor waits for a newer answer
 	keptTooLong = time.Minute            // an older answer is replaced as soon as there is a newer one
+
+	idleFor   = 5 * time.Minute // how old an answer is that is asked for again although nobody visits
+	idleShare = 100             // the database then rests for so many times the time that it took
 )
 
 // get returns an answer, and whether the visitor should ask again soon: there is none yet (found is false), or it is
@@ -51,7 +54,7 @@ func (k *kept[T]) get(ctx context.Context, agents store.Agents, now time.Time, a
 		value, err = ask(ctx)
 		return value, true, false, err
 	}
-	current, asking := k.state(ctx, agents, now, ask)
+	current, asking := k.state(context.WithoutCancel(ctx), agents, now, keptFor, ask) // it does not end with the request: others wait for it, too
 	if asking != nil {
 		wait := time.NewTimer(keptWait)
 		defer wait.Stop()
@@ -69,9 +72,41 @@ func (k *kept[T]) get(ctx context.Context, agents store.Agents, now time.Time, a
 	return current.value, true, current.err == nil && now.Sub(current.asked) > keptTooLong, current.err
 }
 
-// state returns the answer that there is, and the one that is on its way; it asks if it is time to.
-func (k *kept[T]) state(ctx context.Context, agents store.Agents, now time.Time, ask func(context.Context) (T, error)) (current, asking *answer[T]) {
-	key := fmt.Sprintf("%q", agents)
+// renew asks for a visitor who may come, if there is no answer or one that is older than idleFor. It waits for the
+// answer, and returns how long the database should not be asked for others: ten times as long as the first answer took,
+// and a hundred times as long as a later one. An error is not held: a visitor asks for itself.
+func (k *kept[T]) renew(ctx context.Context, agents store.Agents, now time.Time, ask func(context.Context) (T, error)) (rest time.Duration) {
+	current, asking := k.state(ctx, agents, now, idleFor, ask)
+	if asking == nil {
+		return 0
+	}
+	select {
+	case <-asking.done:
+	case <-ctx.Done():
+		return 0
+	}
+	if asking.err != nil {
+		k.forget(agents, asking, current)
+	}
+	if current == nil {
+		return keptShare * asking.took
+	}
+	return idleShare * asking.took
+}
+
+// forget replaces an answer by the one that was before, which may be none.
+func (k *kept[T]) forget(agents store.Agents, failed, before *answer[T]) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if e := k.all[keyOf(agents)]; e != nil && e.answer == failed {
+		e.answer = before
+	}
+}
+
+// state returns the answer that there is, and the one that is on its way; it asks if there is none, or one that is older
+// than least.
+func (k *kept[T]) state(ctx context.Context, agents store.Agents, now time.Time, least time.Duration, ask func(context.Context) (T, error)) (current, asking *answer[T]) {
+	key := keyOf(agents)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	e := k.all[key]
@@ -85,12 +120,15 @@ func (k *kept[T]) state(ctx context.Context, agents store.Agents, now time.Time,
 	if e.answer != nil && e.answer.err != nil && now.Sub(e.answer.asked) > max(keptFor, keptError*e.answer.took) {
 		e.answer = nil // the database may be there again
 	}
-	if e.asking == nil && (e.answer == nil || e.answer.err == nil && now.Sub(e.answer.asked) > max(keptFor, keptShare*e.answer.took)) {
+	if e.asking == nil && (e.answer == nil || e.answer.err == nil && now.Sub(e.answer.asked) > max(least, keptShare*e.answer.took)) {
 		e.asking = &answer[T]{done: make(chan struct{}), asked: now}
-		go k.ask(context.WithoutCancel(ctx), e, e.asking, ask) // it does not end with the request: others wait for it, too
+		go k.ask(ctx, e, e.asking, ask)
 	}
 	return e.answer, e.asking
 }
+
+// keyOf returns what is different for other agents.
+func keyOf(agents store.Agents) string { return fmt.Sprintf("%q", agents) }
 
 // ask asks, and makes the answer that of the entry.
 func (k *kept[T]) ask(ctx context.Context, e *entry[T], a *answer[T], ask func(context.Context) (T, error)) {

@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -89,7 +88,7 @@ func TestKeptError(t *testing.T) {
 	if _, found, again, err := k.get(t.Context(), every, now, ask); found || !again || err != nil {
 		t.Errorf("before the answer: %t %t %v", found, again, err)
 	}
-	asking := k.all[fmt.Sprintf("%q", every)].asking
+	asking := k.all[keyOf(every)].asking
 	close(fail)
 	<-asking.done
 	for range 2 {
@@ -99,5 +98,45 @@ func TestKeptError(t *testing.T) {
 	}
 	if _, _, _, err := k.get(t.Context(), every, now.Add(time.Minute), ask); err == nil || asked != 2 {
 		t.Errorf("a minute later: %v, asked %d times", err, asked)
+	}
+}
+
+// answers returns for how many sets of agents there is an answer.
+func (k *kept[T]) answers() (n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, e := range k.all {
+		if e.answer != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// What was asked for before anyone came is there for the first visitor, who does not wait. An error is not: the visitor
+// asks again.
+func TestKeptBeforeVisits(t *testing.T) {
+	var k kept[int]
+	every, now := store.Agents{Prefixes: []string{""}}, time.Now()
+	asked := 0
+	answers := func(value int, err error) func(context.Context) (int, error) {
+		return func(context.Context) (int, error) { asked++; return value, err }
+	}
+	nobody := func(context.Context) (int, error) { t.Error("the visitor's question is asked"); return 0, nil }
+	k.renew(t.Context(), every, now, answers(1, nil))
+	if value, found, again, err := k.get(t.Context(), every, now.Add(keptFor), nobody); value != 1 || !found || again || err != nil {
+		t.Errorf("the first visitor: %d %t %t %v", value, found, again, err)
+	}
+	if rest := k.renew(t.Context(), every, now.Add(idleFor), answers(2, nil)); rest != 0 || asked != 1 {
+		t.Errorf("an answer that is young was asked for again: rest %s, asked %d times", rest, asked)
+	}
+	later := now.Add(idleFor + time.Second)
+	k.renew(t.Context(), every, later, answers(0, errors.New("away")))
+	if value, found, _, err := k.get(t.Context(), every, later, answers(3, nil)); value != 3 || !found || err != nil {
+		t.Errorf("after an error that nobody saw: %d %t %v", value, found, err)
+	}
+	k.renew(t.Context(), every, later.Add(idleFor+time.Second), answers(4, nil))
+	if value, _, _, _ := k.get(t.Context(), every, later.Add(idleFor+time.Second), nobody); value != 4 || asked != 4 {
+		t.Errorf("while nobody visits: %d, asked %d times", value, asked)
 	}
 }

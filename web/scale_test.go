@@ -1,11 +1,12 @@
 package web
 
 import (
+	"context"
 	"flag"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,13 +39,16 @@ SELECT 'default', agent, session, 1, 'sealed', count(), 1, true, min(t), max(t),
 SELECT 'default', agent, session, 1, '1', 'spec', max(t), 'proceed', count()`,
 }
 
+// The visitors' tokens: of all 200 agents, and of fewer.
+var scaleTokens = []string{"all * traces:read", "one did:web:fleet.example:7 traces:read", "of-11 did:web:fleet.example:7* traces:read", "of-111 did:web:fleet.example:1* traces:read"}
+
 // Measures the server's time of each page: the first answer, and the median of the next ones.
 // go test ./web -run TestServerTime -traces 10000000 -v
 func TestServerTime(t *testing.T) {
 	if *traces == 0 {
 		t.Skip("no -traces: nothing is measured")
 	}
-	r := start(t, nil)
+	r := start(t, nil, scaleTokens...)
 	r.server.fleets.fresh = false
 	db, err := database.Open(database.Config{DSN: r.dsn})
 	if err != nil {
@@ -65,41 +69,50 @@ toDateTime64(now(), 9, 'UTC') - toIntervalMillisecond(toInt64((%d - n) * %f)) AS
 			}
 		}
 	}
-	if err := db.Exec(t.Context(), `INSERT INTO drift_baselines (tenant, agent_id, card_id, baseline_id, mode, formed_at, received_at, traces, features.name, features.weight)
-SELECT 'default', concat('did:web:fleet.example:', toString(number)), 'ac-1', SHA256(toString(number)), 'sessions', now64(9), now64(9), 60, ['action_name:search', 'value:honesty'], [1, 1] FROM numbers(200)`); err != nil {
+	formed := time.Now().Add(-*spread * time.Duration(*traces-12000) / time.Duration(*traces)) // by the first traces
+	if err := db.Exec(t.Context(), fmt.Sprintf(`INSERT INTO drift_baselines (tenant, agent_id, card_id, baseline_id, mode, formed_at, received_at, traces, features.name, features.weight)
+SELECT 'default', concat('did:web:fleet.example:', toString(number)), 'ac-1', SHA256(toString(number)), 'sessions', fromUnixTimestamp64Nano(%d), now64(9), 60, ['action_name:search', 'value:honesty'], [1, 1] FROM numbers(200)`, formed.UnixNano())); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Exec(t.Context(), "INSERT INTO drift_state (tenant, agent_id, card_id, version, last_event_time) SELECT 'default', concat('did:web:fleet.example:', toString(number)), 'ac-1', 1, now64(9) FROM numbers(200)"); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d traces within %s", *traces, *spread)
-	began, answers := time.Now(), 1
-	for ; ; answers++ { // the fleet's page says that it counts, and loads itself again, until it has its figures
-		answer, err := http.Get(r.url + "/")
-		if err != nil {
-			t.Fatal(err)
+	var visitors []*visitor
+	for _, token := range scaleTokens {
+		name, _, _ := strings.Cut(token, " ")
+		visitors = append(visitors, r.visitor(name))
+	}
+	for i, visitor := range visitors { // as in a console that starts: the page says that it counts, and loads itself again, until it has figures
+		began, answers := time.Now(), 0
+		for again := true; again; answers++ {
+			again = strings.Contains(visitor.page("/"), "Counting")
 		}
-		_ = answer.Body.Close()
-		if answer.Header.Get("Refresh") == "" {
+		t.Logf("%-50s counted after %5d ms, in answer %d", scaleTokens[i], time.Since(began).Milliseconds(), answers)
+	}
+	r.server.fleets.all = nil
+	counting, stop := context.WithCancel(t.Context())
+	var counted sync.WaitGroup
+	counted.Go(func() { r.server.keepFigures(counting) })
+	defer func() { stop(); counted.Wait() }()
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		if r.server.fleets.answers() == len(scaleTokens) {
+			t.Logf("everything is counted %d ms after the start", time.Since(began).Milliseconds())
 			break
 		}
 	}
-	t.Logf("the fleet's page has its figures after %d ms, in answer %d", time.Since(began).Milliseconds(), answers)
+	for i, visitor := range visitors {
+		began := time.Now()
+		visitor.page("/", "Most active agents")
+		t.Logf("%-50s first visitor after %5d ms", scaleTokens[i], time.Since(began).Milliseconds())
+	}
 	agent := "/agent?id=did:web:fleet.example:7"
 	for _, path := range []string{"/", agent, agent + "&for=1h", agent + "&for=30d", "/search", "/search?q=fleet.example:77", "/search?q=sess-77-10", "/search?q=tr-0"} {
 		var took []time.Duration
 		size := 0
 		for range 6 {
 			began := time.Now()
-			answer, err := http.Get(r.url + path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, err := io.ReadAll(answer.Body)
-			if err != nil || answer.StatusCode != http.StatusOK {
-				t.Errorf("%s: %d %v", path, answer.StatusCode, err)
-			}
-			_ = answer.Body.Close()
+			text := visitors[0].page(path)
 			took, size = append(took, time.Since(began)), len(text)
 		}
 		first := took[0]

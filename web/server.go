@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -99,8 +100,14 @@ func ServeOn(ctx context.Context, listener net.Listener, cfg *Config, env *servi
 		MaxHeaderBytes:    maxHeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return ctx }, // a page in progress may end: it can be loaded again
 	}
+	counting, stopCounting := context.WithCancel(ctx)
+	var counted sync.WaitGroup
+	counted.Go(func() { s.keepFigures(counting) })
 	env.Started()
-	return errors.Join(limit.Serve(ctx, work, server, listener), s.close())
+	err = limit.Serve(ctx, work, server, listener)
+	stopCounting()
+	counted.Wait()
+	return errors.Join(err, s.close())
 }
 
 // close ends the connections.
@@ -162,8 +169,11 @@ type visit struct {
 }
 
 // agents returns the agents that the visitor may see.
-func (v *visit) agents() store.Agents {
-	ids, prefixes := v.Grant.Covers()
+func (v *visit) agents() store.Agents { return agentsOf(v.Grant) }
+
+// agentsOf returns the agents that a grant covers.
+func agentsOf(grant auth.Grant) store.Agents {
+	ids, prefixes := grant.Covers()
 	return store.Agents{IDs: ids, Prefixes: prefixes}
 }
 

@@ -44,6 +44,9 @@ type Grant struct {
 	agents []string
 }
 
+// openGrant is that of everyone where no token is needed.
+var openGrant = Grant{Name: Anyone, Source: message.Anonymous, agents: []string{"*"}}
+
 // SpeaksFor reports whether the grant covers an agent.
 func (g Grant) SpeaksFor(agent string) bool {
 	return slices.ContainsFunc(g.agents, func(pattern string) bool {
@@ -116,7 +119,7 @@ func (k *Keeper) Authorize(bearer string, scope Scope) (Grant, error) {
 // AuthorizeHash does the same for the SHA-256 of a token. A login remembers only that.
 func (k *Keeper) AuthorizeHash(bearer [sha256.Size]byte, scope Scope) (Grant, error) {
 	if k.LetsAnyoneIn() {
-		return Grant{Name: Anyone, Source: message.Anonymous, agents: []string{"*"}}, nil
+		return openGrant, nil
 	}
 	now := time.Now()
 	entry, expires := find(k.entries.Current(now), bearer)
@@ -129,6 +132,20 @@ func (k *Keeper) AuthorizeHash(bearer [sha256.Size]byte, scope Scope) (Grant, er
 		return Grant{Name: entry.Name}, fmt.Errorf("%w: %s", ErrScope, scope)
 	}
 	return Grant{Name: entry.Name, Source: entry.Source, agents: entry.Agents}, nil
+}
+
+// Grants returns what each token permits within scope, in the order of the file, without those that have expired.
+func (k *Keeper) Grants(scope Scope) (grants []Grant) {
+	if k.LetsAnyoneIn() {
+		return []Grant{openGrant}
+	}
+	now := time.Now()
+	for _, e := range k.entries.Current(now) {
+		if slices.Contains(e.Scopes, scope) && !expired(e.Expires, now) {
+			grants = append(grants, Grant{Name: e.Name, Source: e.Source, agents: e.Agents})
+		}
+	}
+	return grants
 }
 
 // find compares the hash with every hash in constant time, even after a match. It returns the entry

@@ -76,6 +76,20 @@ func TestAuthorize(t *testing.T) {
 	}
 }
 
+// The grants of a scope are those of the tokens that have it and are valid.
+func TestGrants(t *testing.T) {
+	expired := strings.Replace(line("past", "x"), `"scopes"`, `"expires":"2020-01-01T00:00:00Z","scopes"`, 1)
+	reader := strings.Replace(line("reader", "y"), "traces:write", "traces:read", 1)
+	keeper, _ := open(t, writeTokens(t, 0o600, line("shop", token), expired, reader))
+	grants := keeper.Grants(TracesWrite)
+	if len(grants) != 1 || grants[0].Name != "shop" || !grants[0].SpeaksFor("fleet-7") || grants[0].SpeaksFor("other") {
+		t.Errorf("grants of traces:write: %+v", grants)
+	}
+	if grants := new(Keeper).Grants(TracesWrite); len(grants) != 1 || !grants[0].SpeaksFor("other") {
+		t.Errorf("grants where no token is needed: %+v", grants)
+	}
+}
+
 func TestOpenModeIsForLoopbackOnly(t *testing.T) {
 	for address, want := range map[string]bool{
 		"127.0.0.1:8080": true, "[::1]:8080": true, "localhost:8080": true, "127.9.9.9:0": true,

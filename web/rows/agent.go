@@ -19,6 +19,7 @@ var (
 	queryBaseline      = query("agent_baseline")
 	queryCards         = query("agent_cards")
 	queryAgentProblems = query("agent_problems")
+	queryAgentUnjudged = query("agent_unjudged")
 )
 
 // Alerts returns the alerts of drift of an agent, the open ones first and then the newest, at most limit.
@@ -180,4 +181,10 @@ type Problem struct {
 // AgentProblems returns the newest problems of the traces of a span, and of the sessions judged within it, at most limit.
 func (r *Reader) AgentProblems(ctx context.Context, s Span, limit int) ([]Problem, error) {
 	return read[Problem](ctx, r, "the problems of an agent", queryAgentProblems, append(s.args(), argument("limit", limit))...)
+}
+
+// AgentUnjudged counts the traces of a span, of any card, that could not be judged.
+func (r *Reader) AgentUnjudged(ctx context.Context, s Span) (Unjudged, error) {
+	counts, _, err := first[Unjudged](ctx, r, "an agent's traces that could not be judged", queryAgentUnjudged, s.args()...)
+	return counts, err
 }

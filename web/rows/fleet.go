@@ -15,6 +15,7 @@ var (
 	queryDrifting  = query("drifting")
 	queryDelays    = query("delays")
 	queryUnsettled = query("unsettled")
+	queryUnjudged  = query("unjudged")
 )
 
 // Minute is how many traces the broker received in one minute.
@@ -115,5 +116,17 @@ type Unsettled struct {
 // Unsettled returns the counts. Dead letters without an agent count only for readers of every agent.
 func (r *Reader) Unsettled(ctx context.Context, agents store.Agents, from time.Time) (Unsettled, error) {
 	counts, _, err := first[Unsettled](ctx, r, "held sessions and dead letters", queryUnsettled, append(within(agents), since(from))...)
+	return counts, err
+}
+
+// Unjudged counts traces that could not be judged, because nobody has registered their card.
+type Unjudged struct {
+	Traces uint64 `ch:"traces"`
+	Agents uint64 `ch:"agents"`
+}
+
+// Unjudged returns the count of the traces that were received since a time.
+func (r *Reader) Unjudged(ctx context.Context, agents store.Agents, from time.Time) (Unjudged, error) {
+	counts, _, err := first[Unjudged](ctx, r, "traces that could not be judged", queryUnjudged, append(within(agents), since(from))...)
 	return counts, err
 }
