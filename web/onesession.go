@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -43,6 +44,7 @@ type decision struct {
 	Verdict *rows.Verdict // nil: not judged yet
 	Options []option
 	Named   bool // by the address
+	NewDay  bool // in UTC, other than that of the decision before, or of the session's first
 }
 
 // option is an alternative that the agent considered.
@@ -183,10 +185,12 @@ func (s *server) readDecisions(v *visit, p *sessionPage) error {
 	if err != nil {
 		return err
 	}
-	named := false
+	named, day := false, when(p.Extent.First)[:len(time.DateOnly)]
 	for _, d := range found {
 		one := decision{Decision: d, Verdict: verdicts[d.Digest], Named: !named && p.Trace != "" && d.TraceID == p.Trace}
 		named = named || one.Named
+		one.NewDay = when(d.At)[:len(time.DateOnly)] != day
+		day = when(d.At)[:len(time.DateOnly)]
 		for i := range d.Options {
 			one.Options = append(one.Options, option{d.Options[i], d.Descriptions[i], d.Flags[i], d.Scores[i], uint64(i)+1 == d.Chosen})
 		}

@@ -27,7 +27,7 @@ var (
 	consoleSees = flag.String("pages", "/", "pages to take a picture of, separated by blanks")
 )
 
-// Takes pictures of pages of a running console, in both themes, and as on a phone:
+// Takes pictures of pages of a running console, in both themes, on a desk and on a phone:
 // go test ./integration/web -run TestScreens -screens DIR -console URL -pages '/ /search'
 func TestScreens(t *testing.T) {
 	if *screens == "" || *consoleAt == "" {
@@ -38,7 +38,7 @@ func TestScreens(t *testing.T) {
 		for _, shot := range []struct {
 			theme, name string
 			width       int64
-		}{{"light", "desk", 1280}, {"dark", "desk", 1280}, {"light", "phone", 390}} {
+		}{{"light", "desk", 1280}, {"dark", "desk", 1280}, {"light", "phone", 390}, {"dark", "phone", 390}} {
 			b.theme(shot.theme)
 			b.do(chromedp.EmulateViewport(shot.width, 900), chromedp.Navigate(*consoleAt+path))
 			b.await(`document.readyState === "complete" && !document.body.innerText.includes("The page loads itself again")`)
