@@ -106,7 +106,7 @@ func TestFirstVisitor(t *testing.T) {
 	}
 	r.visitor("all-token").page("/", "<dt>active agents</dt><dd>2</dd>")
 	r.visitor("shop-token").page("/", "<dt>active agent</dt><dd>1</dd>")
-	now = now.Add(3 * keptTooLong) // by now they are old, and an answer that does not come keeps nobody waiting
+	now = now.Add(3 * time.Minute) // by now they are old, and an answer that does not come keeps nobody waiting
 	r.server.fleets.all[keyOf(store.Agents{Prefixes: []string{""}})].asking = &answer[fleetFigures]{done: make(chan struct{})}
 	r.visitor("all-token").page("/", "<dt>active agents</dt><dd>2</dd>", "3 min ago; newer figures are being counted")
 }

@@ -41,7 +41,7 @@ const (
 	keptShare   = 10                     // an answer is held for so many times the time that it took
 	keptError   = 2                      // the same of an error
 	keptWait    = 120 * time.Millisecond // how long a visitor waits for a newer answer
-	keptTooLong = time.Minute            // an older answer is replaced as soon as there is a newer one
+	keptTooLong = 10 * time.Second       // a visitor who got an older one asks again, if a newer one is on its way
 
 	idleFor   = 5 * time.Minute // how old an answer is that is asked for again although nobody visits
 	idleShare = 100             // the database then rests for so many times the time that it took
@@ -69,7 +69,7 @@ func (k *kept[T]) get(ctx context.Context, agents store.Agents, now time.Time, a
 	if current == nil {
 		return value, false, true, nil
 	}
-	return current.value, true, current.err == nil && now.Sub(current.asked) > keptTooLong, current.err
+	return current.value, true, current.err == nil && asking != nil && now.Sub(current.asked) > keptTooLong, current.err
 }
 
 // renew asks for a visitor who may come, if there is no answer or one that is older than idleFor. It waits for the

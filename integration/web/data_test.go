@@ -39,6 +39,7 @@ func TestPagesOfAHostileAgent(t *testing.T) {
 		{"/deadletter?sha256=" + letter, []string{agent, "what is wrong: " + hostile}, "pre.diff"},
 		{"/chain?sha256=" + bundle, []string{"INTACT: this bundle is unchanged", session, "tool.<img src=x onerror="}, "table.chain tr"},
 	}
+	s.counted("UNBOUNDED_ACTION")
 	b := s.tab()
 	for _, window := range []struct {
 		width int64

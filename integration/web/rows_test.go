@@ -3,8 +3,11 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,6 +66,18 @@ func startSite(t *testing.T, tokens ...string) *site {
 	env := pipelinetest.Env(t, "console")
 	pipelinetest.Go(t, func(ctx context.Context) error { return console.ServeOn(ctx, listener, &cfg, env) })
 	return s
+}
+
+// counted waits until the fleet's page has a text: it may have figures that are some seconds old.
+func (s *site) counted(text string) {
+	s.t.Helper()
+	for page := ""; !strings.Contains(page, text); time.Sleep(50 * time.Millisecond) {
+		answer, err := http.Get(s.url + "/")
+		s.must(err)
+		read, err := io.ReadAll(answer.Body)
+		s.must(errors.Join(err, answer.Body.Close()))
+		page = string(read)
+	}
 }
 
 func (s *site) must(err error) {
