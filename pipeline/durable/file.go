@@ -34,12 +34,7 @@ func WriteFile(path string, data []byte, mode fs.FileMode) error {
 // Create is WriteFile for a file that must not exist. A link, unlike a rename, fails where the name
 // is taken. The error then wraps fs.ErrExist.
 func Create(path string, data []byte, mode fs.FileMode) error {
-	staged, err := stage(path, data, mode)
-	if err != nil {
-		return err
-	}
-	err = errors.Join(os.Link(staged, path), removeIfThere(staged)) // one sync covers both
-	if err != nil {
+	if err := link(path, data, mode); err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(path))
@@ -47,11 +42,29 @@ func Create(path string, data []byte, mode fs.FileMode) error {
 
 // CreateWhereLinked is Create, but on a file system without links it replaces a file with this name.
 func CreateWhereLinked(path string, data []byte, mode fs.FileMode) error {
-	err := Create(path, data, mode)
+	if err := CreateUnsynced(path, data, mode); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// CreateUnsynced is CreateWhereLinked, but it leaves the directory to the caller, who has many files in
+// it: the name survives a loss of power once the directory was synced (Sync). The file is complete in any case.
+func CreateUnsynced(path string, data []byte, mode fs.FileMode) error {
+	err := link(path, data, mode)
 	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EPERM) {
 		return WriteFile(path, data, mode)
 	}
 	return err
+}
+
+// link writes and syncs data to a new file, and gives it the name path.
+func link(path string, data []byte, mode fs.FileMode) error {
+	staged, err := stage(path, data, mode)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.Link(staged, path), removeIfThere(staged)) // one sync of the directory covers both
 }
 
 // Blank reports whether data is what a loss of power leaves of a file that was written and never

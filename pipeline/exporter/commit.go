@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/plumbline/plumbline/aivs/redact"
+	"github.com/plumbline/plumbline/pipeline/durable"
 	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
@@ -20,8 +24,8 @@ type Bucket interface {
 	Put(ctx context.Context, key string, value []byte) (revision uint64, err error)
 }
 
-// commit writes the plans of a group into the bucket and places the files. Where a file's name is
-// taken, or a plan names another key, it writes a new plan.
+// commit writes the plans of a group into the bucket, places the files, and syncs their folders. Where a file's name
+// is taken, or a plan names another key, it writes a new plan.
 func (e *exporter) commit(ctx context.Context, jobs []*job) error {
 	open := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.judge == nil })
 	for len(open) > 0 {
@@ -37,7 +41,21 @@ func (e *exporter) commit(ctx context.Context, jobs []*job) error {
 		}
 		open = slices.DeleteFunc(open, func(j *job) bool { return j.bundle != nil || j.failed != nil })
 	}
-	return nil
+	return e.syncFolders(placed(jobs))
+}
+
+// syncFolders makes the names of placed files durable, also those that an earlier attempt placed.
+func (e *exporter) syncFolders(jobs []*job) error {
+	folders := map[string]bool{}
+	for _, j := range jobs {
+		folders[filepath.Join(e.cfg.bundleDir(), filepath.Dir(j.part.Plan.File))] = true
+	}
+	var group errgroup.Group
+	group.SetLimit(spread)
+	for folder := range folders {
+		group.Go(func() error { return durable.Sync(folder) })
+	}
+	return group.Wait()
 }
 
 // place places the file of a fixed plan. Where it cannot, it changes the plan so another attempt

@@ -2,6 +2,7 @@ package exporter_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"encoding/json"
@@ -28,7 +29,8 @@ func TestMain(m *testing.M) { pipelinetest.Main(m) }
 
 type site struct {
 	*pipelinetest.Rig
-	dir string
+	dir       string
+	bundleDir string // empty: that in dir
 }
 
 func newSite(t testing.TB) *site { return &site{Rig: pipelinetest.New(t), dir: t.TempDir()} }
@@ -85,7 +87,7 @@ func (s *site) check(t testing.TB, b store.Bundle) (*aivs.Report, []aivs.Row) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(filepath.Join(s.dir, "bundles", b.Path))
+	data, err := os.ReadFile(filepath.Join(cmp.Or(s.bundleDir, filepath.Join(s.dir, "bundles")), b.Path))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,8 @@ func shown(sessionID string) string {
 // Place writes the bundle of a part below dir, or adopts the file that an earlier attempt at the
 // same plan left, also one by another process. Such a file is complete, because it was linked into place. Place returns the
 // bundle's SHA-256 and size. For an adopted file it sets p.Verdict from the file, since verdicts
-// on traces may have changed after it was written.
+// on traces may have changed after it was written. The file's name survives a loss of power once the caller has synced
+// its directory: a group has many bundles in one.
 func Place(dir string, p *Part, in *aivs.Input, key ed25519.PrivateKey) (*aivs.Bundle, error) {
 	file := filepath.Join(dir, p.Plan.File)
 	existing, err := os.ReadFile(file)
@@ -79,7 +80,7 @@ func Place(dir string, p *Part, in *aivs.Input, key ed25519.PrivateKey) (*aivs.B
 	if err := durable.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return nil, err
 	}
-	err = durable.CreateWhereLinked(file, buffer.Bytes(), 0o644)
+	err = durable.CreateUnsynced(file, buffer.Bytes(), 0o644)
 	if errors.Is(err, fs.ErrExist) { // a process that owned the session before has placed it meanwhile
 		return Place(dir, p, in, key)
 	}
