@@ -140,7 +140,7 @@ func TestChartRunsAsTheUserOfTheImage(t *testing.T) {
 func TestChartSettingsAreAccepted(t *testing.T) {
 	const unsafe = "broker.allowUnsafe=true,database.allowUnsafe=true"
 	for values, more := range map[string][]string{
-		exampleValues[0]: {"", unsafe + ",broker.login=password,broker.existingSecret=broker", "broker.login=credentials,broker.existingSecret=broker,broker.tls.existingSecret=ca"},
+		exampleValues[0]: {"", unsafe + ",broker.login=password,broker.existingSecret=broker", "broker.login=credentials,broker.existingSecret=broker,broker.inboxPrefix=_INBOX_service,broker.tls.existingSecret=ca"},
 		exampleValues[1]: {"", "console.settings.service_url={https://ingest.example:9100}"},
 	} {
 		for _, set := range more {
@@ -191,6 +191,27 @@ func checkSettings(t *testing.T, name string, made map[string]manifest) {
 	lines := len(regexp.MustCompile(`(?m)^[a-z]`).FindAllString(text, -1))
 	if from, set := strings.Count(string(output), "# file "+file), strings.Count(string(output), "# environment PLUMBLINE_"); from != lines || set != variables {
 		t.Errorf("%s: %d settings are from the file, which has %d, and %d from %d variables\n%s", name, from, lines, set, variables, output)
+	}
+}
+
+// Each user of the broker receives answers below its own prefix, or all of them below _INBOX.
+func TestChartInboxPrefixes(t *testing.T) {
+	for set, prefix := range map[string]string{
+		"broker.login=nkeys,broker.existingSecret=x":                                        "_INBOX_service",
+		"broker.login=credentials,broker.existingSecret=x,broker.inboxPrefix=_INBOX_prod.a": "_INBOX_prod.a",
+		"broker.login=credentials,broker.existingSecret=x":                                  "",
+	} {
+		made := render(t, exampleValues[0], set)
+		of := map[string]string{"operator": strings.Join(made["Job evidence-plumbline-migrate"].Spec.Template.Spec.Containers[0].Args, "\n")}
+		for _, name := range []string{"ingest", "verifier", "drift", "exporter"} {
+			of[name] = made["ConfigMap evidence-plumbline-"+name].Data["config.yaml"]
+		}
+		for name, text := range of {
+			found := regexp.MustCompile(`nats.inbox.prefix[=:] ?(\S+)`).FindStringSubmatch(text)
+			if want := prefix + "." + name; prefix == "" && found != nil || prefix != "" && (found == nil || found[1] != want) {
+				t.Errorf("%s: %s has the prefix %v", set, name, found)
+			}
+		}
 	}
 }
 
@@ -256,17 +277,19 @@ func TestChartSchemaHasTheSettings(t *testing.T) {
 func TestChartRefusesWrongValues(t *testing.T) {
 	for set, want := range map[string]string{
 		"exporter.bundles.accessModes={ReadWriteMany},ingest.readBundles=true,console.enabled=false,database.reader.existingSecret=": "which bundle belongs to whom",
-		"verifier.replica=3":                             "replica",
-		"verifier.settings.batch_row=3":                  "batch_row",
-		"verifier.settings.nats_url=nats://other:4222":   "nats_url",
-		"verifier.replicas=0":                            "minimum",
-		"image.tag=latest":                               "/image/tag",
-		"image.repository=":                              "/image/repository",
-		"broker.url=":                                    "/broker/url",
-		"broker.url=nats://user:password@nats:4222":      "/broker/url",
-		"broker.login=nkeys":                             "broker.login is nkeys: broker.existingSecret must name the Secret",
-		"broker.existingSecret=x":                        "say what the Secret holds",
-		"broker.tls.clientCertificate=true":              "needs broker.tls.existingSecret",
+		"verifier.replica=3":                           "replica",
+		"verifier.settings.batch_row=3":                "batch_row",
+		"verifier.settings.nats_url=nats://other:4222": "nats_url",
+		"verifier.replicas=0":                          "minimum",
+		"image.tag=latest":                             "/image/tag",
+		"image.repository=":                            "/image/repository",
+		"broker.url=":                                  "/broker/url",
+		"broker.url=nats://user:password@nats:4222":    "/broker/url",
+		"broker.login=nkeys":                           "broker.login is nkeys: broker.existingSecret must name the Secret",
+		"broker.existingSecret=x":                      "say what the Secret holds",
+		"broker.tls.clientCertificate=true":            "needs broker.tls.existingSecret",
+		"broker.inboxPrefix=_INBOX.>":                  "/broker/inboxPrefix",
+		"broker.login=nkeys,broker.existingSecret=x,broker.inboxPrefix=_INBOX_a": "broker.inboxPrefix is set, but broker.login is nkeys",
 		"exporter.replicas=2":                            "the volume must be ReadWriteMany",
 		"ingest.readBundles=true":                        "must have ReadWriteMany",
 		"console.readBundles=true":                       "must have ReadWriteMany",

@@ -49,9 +49,9 @@
 {{- $_ := set .c "nats_replicas" (int $b.replicas) -}}
 {{- if $b.monitorUrl -}}{{- $_ := set .c "nats_monitor_url" $b.monitorUrl -}}{{- end -}}
 {{- if $b.allowUnsafe -}}{{- $_ := set .c "nats_allow_unsafe" true -}}{{- end -}}
+{{- with ternary "_INBOX_service" $b.inboxPrefix (eq $b.login "nkeys") -}}{{- $_ := set $.c "nats_inbox_prefix" (printf "%s.%s" . $.name) -}}{{- end -}}
 {{- if eq $b.login "nkeys" -}}
   {{- $_ := set .c "nats_nkey_seed_file" (printf "/etc/plumbline/broker/%s.nk" .name) -}}
-  {{- $_ := set .c "nats_inbox_prefix" (printf "_INBOX_service.%s" .name) -}}
 {{- else if eq $b.login "credentials" -}}
   {{- $_ := set .c "nats_credentials_file" (printf "/etc/plumbline/broker/%s.creds" .name) -}}
 {{- end -}}
