@@ -35,7 +35,7 @@ type floorFlags struct {
 type runFlags struct {
 	Instances  int    `default:"1" help:"Number of processes of each stage that may have several."`
 	Rounds     int    `default:"${rounds}" help:"Number of measurements; medians are printed."`
-	Profile    string `type:"existingdir" placeholder:"DIR" help:"Write a CPU profile of each stage into this directory."`
+	Profile    string `type:"path" placeholder:"DIR" help:"Write a CPU profile of each stage into this directory, which is created."`
 	floorFlags `embed:""`
 }
 
@@ -223,6 +223,11 @@ func (f *runFlags) run(ctx context.Context, con *console, scenario string, cfg b
 	cfg.Instances, cfg.Rounds, cfg.WithoutFloor, cfg.Profile = f.Instances, f.Rounds, !f.Floor, f.Profile
 	if err := cfg.Validate(scenario); err != nil {
 		return usagef("--%w", err) // flags have the names of the members
+	}
+	if f.Profile != "" {
+		if err := os.MkdirAll(f.Profile, 0o755); err != nil {
+			return usagef("--profile: %w", err)
+		}
 	}
 	cfg.Log, cfg.Progress = con.logger(), con.progress
 	result, err := bench.Scenarios()[scenario](ctx, cfg)

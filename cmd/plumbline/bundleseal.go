@@ -57,7 +57,7 @@ type sealedFile struct {
 
 // Run seals the rows. It reads the file three times, so its memory does not grow with the
 // number of rows.
-func (c *bundleSealCommand) Run(ctx context.Context, con *console) error {
+func (c *bundleSealCommand) Run(ctx context.Context, con *console) (err error) {
 	if c.OutputLimit != 0 && c.OutputLimit < redact.LeastOutputLimit {
 		return usagef("--output-limit %d: want 0 or at least %d", c.OutputLimit, redact.LeastOutputLimit)
 	}
@@ -75,7 +75,7 @@ func (c *bundleSealCommand) Run(ctx context.Context, con *console) error {
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer func() { err = errors.Join(err, done()) }()
 	open := func() (io.ReadCloser, error) {
 		plain, err := openPlain(ctx, file)
 		if err != nil {
@@ -114,19 +114,18 @@ func (c *bundleSealCommand) Run(ctx context.Context, con *console) error {
 
 // rereadable returns the path of the rows. For standard input it is the path of a copy,
 // which done removes.
-func (c *bundleSealCommand) rereadable(stdin io.Reader) (path string, done func(), err error) {
+func (c *bundleSealCommand) rereadable(stdin io.Reader) (path string, done func() error, err error) {
 	if c.File != "-" {
-		return c.File, func() {}, nil
+		return c.File, func() error { return nil }, nil
 	}
 	copied, err := os.CreateTemp("", "plumbline-rows-*")
 	if err != nil {
 		return "", nil, fmt.Errorf("copy standard input: %w", err)
 	}
-	done = func() { _ = os.Remove(copied.Name()) }
+	done = func() error { return os.Remove(copied.Name()) } // it has all that the rows have
 	_, err = io.Copy(copied, stdin)
 	if err = errors.Join(err, copied.Close()); err != nil {
-		done()
-		return "", nil, fmt.Errorf("copy standard input: %w", err)
+		return "", nil, fmt.Errorf("copy standard input: %w", errors.Join(err, done()))
 	}
 	return copied.Name(), done, nil
 }

@@ -241,8 +241,12 @@ func (s *site) sizes(ctx context.Context, to figures) error {
 		if err != nil {
 			return err
 		}
-		name, _ := row[0].(string)
-		to[name], _ = row[1].(float64)
+		name, isText := row[0].(string)
+		size, isNumber := row[1].(float64)
+		if !isText || !isNumber {
+			return fmt.Errorf("sizes of tables: the database answers %v", row)
+		}
+		to[name] = size
 	}
 	return nil
 }

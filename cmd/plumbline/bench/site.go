@@ -301,8 +301,9 @@ func (s *site) count(ctx context.Context, query string) (n uint64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if n, _ = row[0].(uint64); len(row) != 1 {
-			return 0, fmt.Errorf("%s: want one number", query)
+		var isNumber bool
+		if n, isNumber = row[0].(uint64); !isNumber {
+			return 0, fmt.Errorf("%s: %v is not a number", query, row[0])
 		}
 	}
 	return n, nil
