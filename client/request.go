@@ -44,7 +44,7 @@ func (p *Problem) Error() string {
 	}
 	text += ")"
 	for _, fault := range p.Faults {
-		text += fmt.Sprintf("; %s: %s", fault.Pointer, fault.Message)
+		text += "; " + fault.String()
 	}
 	return text
 }

@@ -28,16 +28,21 @@ type Refusal struct {
 	Faults []Fault
 }
 
+// String returns the place, if it is not the whole record, and the message.
+func (f Fault) String() string {
+	if f.Pointer == "" {
+		return f.Message
+	}
+	return f.Pointer + ": " + f.Message
+}
+
 // Error returns the reason and every fault.
 func (r *Refusal) Error() string {
 	var b strings.Builder
 	b.WriteString(r.Reason)
 	for i, f := range r.Faults {
 		b.WriteString([]string{": ", "; "}[min(i, 1)])
-		if f.Pointer != "" {
-			fmt.Fprintf(&b, "%s: ", f.Pointer)
-		}
-		b.WriteString(f.Message)
+		b.WriteString(f.String())
 	}
 	return b.String()
 }

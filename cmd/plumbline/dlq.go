@@ -59,7 +59,7 @@ func (c *dlqLsCommand) Run(ctx context.Context, con *console) error {
 		for _, v := range views {
 			first := ""
 			if len(v.Faults) > 0 {
-				first = v.Faults[0].Pointer + " " + v.Faults[0].Message
+				first = v.Faults[0].String()
 			}
 			t.row(v.Digest.String()[:12], v.Received, v.Stage, v.Reason, v.AgentID, v.State, first)
 		}
@@ -117,7 +117,7 @@ func (c *dlqShowCommand) show(w io.Writer, l *store.MarkedLetter) error {
 		{"bytes", v.Bytes}, {"redactions", v.Redactions},
 	}
 	for _, f := range v.Faults {
-		lines = append(lines, []any{"fault", f.Pointer + " " + f.Message})
+		lines = append(lines, []any{"fault", f.String()})
 	}
 	lines = append(lines, []any{"record", cmp.Or(v.Hidden, string(v.Record))})
 	return writeRows(w, append(lines, nil))
@@ -192,7 +192,7 @@ func (f *handleFlags) show(w io.Writer, done *deadletter.Handled) error {
 	case done.Outcome != nil:
 		text = done.Outcome.Status
 		for _, fault := range done.Outcome.Faults {
-			text += fmt.Sprintf(": %s %s", printable(fault.Pointer), printable(fault.Message))
+			text += ": " + printable(fault.String())
 		}
 	case done.Message != "":
 		text = "not replayed: " + printable(done.Message)

@@ -161,7 +161,7 @@ func (c *mcpCommand) recorder(where *client.Publisher, cardID string, say func(s
 		AgentID: c.Agent, CardID: cardID, URL: where.URL, Token: where.Token, Spool: c.Spool, Durable: c.Durable, KeyID: c.KeyID,
 		OnError: func(e *client.RecordError) {
 			for _, fault := range e.Faults {
-				e.Message += fmt.Sprintf("; %s: %s", fault.Pointer, fault.Message)
+				e.Message += "; " + fault.String()
 			}
 			say(e.Message)
 		},
