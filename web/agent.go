@@ -64,7 +64,7 @@ type agentPage struct {
 	NoTools   bool // the baseline may lack some of its own tools
 	Drift     line
 	Problems  []rows.Problem
-	Unjudged  rows.Unjudged
+	Unjudged  uint64 // traces of any card that could not be judged
 	Sessions  []rows.Session
 	Cards     []rows.Card
 	MoreCards bool       // than are listed

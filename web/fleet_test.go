@@ -73,7 +73,7 @@ func TestUnjudgedTraces(t *testing.T) {
 	r := start(t, nil)
 	r.put(r.rows, fact{agent: "a", trace: "t-1", session: "s", unknown: true}, fact{agent: "a", trace: "t-2", session: "s", unknown: true})
 	v := r.visitor("")
-	v.page("/", "2 traces of 1 agent within 24 hours could not be judged, because nobody has registered their cards", "No problem was found in the traces that were judged.", "No agent drifts, and no problem was found in the traces that were judged.")
+	v.page("/", "2 traces of 1 agent within 24 hours could not be judged, because nobody has registered their cards: <a class=\"id\" href=\"/agent?id=a\"><bdi>a</bdi></a>. ", "No problem was found in the traces that were judged.", "No agent drifts, and no problem was found in the traces that were judged.")
 	v.page("/agent?id=a", "2 traces of this time could not be judged", "No problem was found in the traces of this time that were judged.")
 	r.card(r.rows, "a", "ac-1", time.Now(), "search")
 	for _, path := range []string{"/", "/agent?id=a"} {

@@ -27,6 +27,9 @@ var (
 	consoleSees = flag.String("pages", "/", "pages to take a picture of, separated by blanks")
 )
 
+// settled reports whether a page is there and does not load itself again.
+const settled = `document.readyState === "complete" && !/The page loads itself again|newer figures are being counted/.test(document.body.innerText)`
+
 // Takes pictures of pages of a running console, in both themes, on a desk and on a phone:
 // go test ./integration/web -run TestScreens -screens DIR -console URL -pages '/ /search'
 func TestScreens(t *testing.T) {
@@ -41,7 +44,7 @@ func TestScreens(t *testing.T) {
 		}{{"light", "desk", 1280}, {"dark", "desk", 1280}, {"light", "phone", 390}, {"dark", "phone", 390}} {
 			b.theme(shot.theme)
 			b.do(chromedp.EmulateViewport(shot.width, 900), chromedp.Navigate(*consoleAt+path))
-			b.await(`document.readyState === "complete" && !document.body.innerText.includes("The page loads itself again")`)
+			b.await(settled)
 			picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 			if err != nil {
 				t.Fatal(err)
@@ -69,6 +72,7 @@ func TestPictures(t *testing.T) {
 		savePicture(t, *pictures, name, smaller(t, picture))
 	}
 	b.open(*consoleAt + "/")
+	b.await(settled)
 	take("fleet")
 	agent := evaluate[string](b, `document.querySelector("table.stack tbody a")?.href ?? ""`)
 	if agent == "" {

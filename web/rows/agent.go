@@ -183,8 +183,8 @@ func (r *Reader) AgentProblems(ctx context.Context, s Span, limit int) ([]Proble
 	return read[Problem](ctx, r, "the problems of an agent", queryAgentProblems, append(s.args(), argument("limit", limit))...)
 }
 
-// AgentUnjudged counts the traces of a span, of any card, that could not be judged.
-func (r *Reader) AgentUnjudged(ctx context.Context, s Span) (Unjudged, error) {
+// AgentUnjudged returns how many traces of a span, of any card, could not be judged.
+func (r *Reader) AgentUnjudged(ctx context.Context, s Span) (uint64, error) {
 	counts, _, err := first[Unjudged](ctx, r, "an agent's traces that could not be judged", queryAgentUnjudged, s.args()...)
-	return counts, err
+	return counts.Traces, err
 }

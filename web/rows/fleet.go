@@ -121,8 +121,9 @@ func (r *Reader) Unsettled(ctx context.Context, agents store.Agents, from time.T
 
 // Unjudged counts traces that could not be judged, because nobody has registered their card.
 type Unjudged struct {
-	Traces uint64 `ch:"traces"`
-	Agents uint64 `ch:"agents"`
+	Traces uint64   `ch:"traces"`
+	Agents uint64   `ch:"agents"`
+	Some   []string `ch:"some"` // up to five of the agents
 }
 
 // Unjudged returns the count of the traces that were received since a time.

@@ -1,4 +1,4 @@
-SELECT count() AS traces, uniq(agent_id) AS agents
+SELECT count() AS traces
 FROM verdicts
 PREWHERE tenant = {tenant:String} AND event_hour BETWEEN {from_hour:UInt32} AND {to_hour:UInt32} AND agent_id = {agent:String} AND status = 'card_unknown'
 WHERE toUnixTimestamp(event_time) >= {from:Int64} AND toUnixTimestamp(event_time) < {to:Int64}
