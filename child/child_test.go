@@ -261,10 +261,33 @@ func TestConfigIsChecked(t *testing.T) {
 		"nothing to do": {Name: "x", Output: "out"},
 		"two things":    {Name: "x", Output: "out", Self: "well-behaved", Command: "/bin/true"},
 		"unregistered":  {Name: "x", Output: "out", Self: "nobody"},
+		"no function":   {Name: "x", Output: "out", Command: "/bin/true", Program: "/bin/true"},
 	} {
 		if _, err := child.Start(t.Context(), cfg); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
+	}
+}
+
+// A function that only another binary has runs in that binary, and ends cleanly with Stop. The other binary
+// is a script here, which gives the function another name.
+func TestFunctionOfAnotherProgram(t *testing.T) {
+	cfg, _, ended := config(t, "elsewhere")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Program = filepath.Join(t.TempDir(), "other")
+	script := "#!/bin/sh\n[ \"$1 $2\" = '__child elsewhere' ] || exit 9\nshift 2\nexec '" + self + "' __child well-behaved \"$@\"\n"
+	if err := os.WriteFile(cfg.Program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, cfg)
+	if err := p.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if exists(ended)(t.Context()) != nil {
+		t.Error("the child did not end cleanly")
 	}
 }
 

@@ -48,6 +48,13 @@ func Register(name string, run Func) {
 	registry[name] = run
 }
 
+// Registered reports whether this binary has a function of that name.
+func Registered(name string) bool { return registry[name] != nil }
+
+func unregistered(name string) error {
+	return fmt.Errorf("child: no function is registered as %q", name)
+}
+
 // Dispatch must be the first call of main and TestMain. In a child it runs
 // the registered function and exits; in any other process it returns at once.
 func Dispatch() {
@@ -67,7 +74,7 @@ func isChild() bool { return len(os.Args) > 2 && os.Args[1] == hiddenWord }
 func runChild(name string, args []string) error {
 	run, ok := registry[name]
 	if !ok {
-		return fmt.Errorf("child: no function is registered as %q", name)
+		return unregistered(name)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()

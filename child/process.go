@@ -16,12 +16,15 @@ import (
 type Config struct {
 	// Name identifies the child in log records and errors.
 	Name string
-	// Self is the registered function to run in a copy of this binary.
+	// Self is the registered function to run in a copy of this binary, or in Program.
 	// Exactly one of Self and Command is set.
 	Self string
-	// Command is the path of a foreign program. The program must end on SIGTERM.
+	// Program is the path of another binary in which Self is registered, and which calls Dispatch.
+	// Empty is this binary.
+	Program string
+	// Command is the path of a foreign program, which must end on SIGTERM.
 	Command string
-	// Args follow the function's name or the program's path.
+	// Args follow the function's name or the command's path.
 	Args []string
 	// Env is added to the environment of this process.
 	Env []string
@@ -126,9 +129,11 @@ func (c *Config) complete() error {
 		return errors.New("child: Name and Output must be set")
 	case (c.Self == "") == (c.Command == ""):
 		return errors.New("child: exactly one of Self and Command must be set")
-	case c.Self != "" && registry[c.Self] == nil:
-		return fmt.Errorf("child: no function is registered as %q", c.Self)
-	case c.Self != "" && !dispatched:
+	case c.Program != "" && c.Self == "":
+		return errors.New("child: Program needs Self")
+	case c.Self != "" && c.Program == "" && !Registered(c.Self):
+		return unregistered(c.Self)
+	case c.Self != "" && c.Program == "" && !dispatched:
 		// Without Dispatch the copy would run this program again, and so on.
 		return errors.New("child: Dispatch was not called first in main")
 	}

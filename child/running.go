@@ -38,12 +38,9 @@ func (p *Process) spawn() (*running, error) {
 		r.cmd = exec.Command(p.cfg.Command, p.cfg.Args...)
 		r.cmd.SysProcAttr = commandAttr()
 	} else {
-		self, err := selfPath()
-		if err != nil {
-			return nil, fmt.Errorf("find this binary: %w", err)
+		if r.cmd, err = p.selfCommand(); err != nil {
+			return nil, err
 		}
-		r.cmd = exec.Command(self, append([]string{hiddenWord, p.cfg.Self}, p.cfg.Args...)...)
-		r.cmd.Args[0] = os.Args[0]
 		r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		theirs, ours, err := os.Pipe()
 		if err != nil {
@@ -66,6 +63,21 @@ func (p *Process) spawn() (*running, error) {
 		close(r.exited)
 	}()
 	return r, nil
+}
+
+// selfCommand returns the command that runs Config.Self.
+func (p *Process) selfCommand() (*exec.Cmd, error) {
+	args := append([]string{hiddenWord, p.cfg.Self}, p.cfg.Args...)
+	if p.cfg.Program != "" {
+		return exec.Command(p.cfg.Program, args...), nil
+	}
+	self, err := selfPath()
+	if err != nil {
+		return nil, fmt.Errorf("find this binary: %w", err)
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Args[0] = os.Args[0]
+	return cmd, nil
 }
 
 // end requests the end of the process, kills it after the grace period, and waits until it is
