@@ -4,7 +4,7 @@
 # make quick  what to run before a commit: vet, lint, tests that need no server
 # Both do all their own set-up: Go fetches the modules, npm the database engine.
 
-.PHONY: demo demo-console pictures test test-web chromium tools quick lint alerts systemd s3 shards cost chaos corpus upgrade simulate agree soak soak-seal inject agents bench bench-check fuzz mutation build man release release-check release-sign helm
+.PHONY: demo demo-console pictures test test-web chromium tools quick lint alerts systemd s3 shards cost chaos corpus upgrade simulate agree soak soak-seal inject agents bench bench-check fuzz mutation build plumbline man release release-check release-sign helm
 
 GO ?= go
 
@@ -17,12 +17,12 @@ RACE := -race
 TEST_ENV := CGO_ENABLED=1 GORACE="atexit_sleep_ms=20 $$GORACE"
 endif
 
-demo:
-	$(GO) run ./cmd/plumbline demo
+demo: plumbline
+	bin/plumbline demo
 
 # The same, and everything stays running until Ctrl-C, so that the console shows the fleet.
-demo-console:
-	$(GO) run ./cmd/plumbline demo --stay
+demo-console: plumbline
+	bin/plumbline demo --stay
 
 # Packages that start no goroutine, and neither do their tests (integration/floors checks it): the race detector
 # finds nothing there, and takes three times the CPU. The tests of the stages run them with it. The longest come first.
@@ -225,11 +225,16 @@ MUTATED ?= ./aap ./aap/coherence ./aap/condition ./aap/drift ./aap/session ./aap
 mutation:
 	$(GO) run ./integration/mutation -explained integration/mutation/explained.txt $(MUTATED)
 
-# The services and the tool, as static as the platform allows, in bin/. In a clone Go records the
-# version and the commit; elsewhere, VERSION says which version this is.
+# The services and the tool in bin/. All are static but plumbline-engine, with which the tool starts the database engine. In a
+# clone Go records the version and the commit; elsewhere, VERSION says which version this is.
 VERSION ?=
+BUILD = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X github.com/plumbline/plumbline/pipeline/service.version=$(VERSION)' -o bin/
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X github.com/plumbline/plumbline/pipeline/service.version=$(VERSION)' -o bin/ ./cmd/...
+	$(BUILD) ./cmd/...
+
+# The tool alone, and what it starts the engine with.
+plumbline:
+	$(BUILD) ./cmd/plumbline ./cmd/plumbline-engine
 
 # The manual pages, in bin/man1: install -Dm 0644 -t /usr/local/share/man/man1 bin/man1/*
 man: build

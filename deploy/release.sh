@@ -27,8 +27,8 @@ for arch in $ARCHES; do
   CGO_ENABLED=0 GOOS=linux GOARCH=$arch GOAMD64=v1 GOARM64=v8.0 $GO build -trimpath -buildvcs=true \
     -ldflags "-s -w -buildid= $stamp" -o "$files/bin/" ./cmd/...
   for program in "$files"/bin/*; do
-    # All are static but plumbline, which loads the library of the embedded engine with the loader of glibc.
-    if test "$(basename "$program")" != plumbline && grep -q ld-linux "$program"; then
+    # All are static but plumbline-engine, which loads the library of the embedded engine with the loader of glibc.
+    if test "$(basename "$program")" != plumbline-engine && grep -q ld-linux "$program"; then
       echo "release.sh: $program is not static" >&2
       exit 1
     fi

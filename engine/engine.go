@@ -30,13 +30,9 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"github.com/plumbline/plumbline/child"
+	"github.com/plumbline/plumbline/engine/protocol"
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
-
-// childName is the name under which the child that runs the library is registered. On other
-// systems than Linux it is not registered: the library exists for Linux only, and Locate reports
-// that before anything is started.
-const childName = "engine"
 
 const (
 	// outputName is the file in the data directory that receives the server's output.
@@ -160,7 +156,8 @@ func (e *Engine) childConfig(cfg Config) child.Config {
 		c.Args = []string{"server", "--config-file=" + filepath.Join(e.settings.Dir, "config.xml")}
 		return c
 	}
-	c.Self, c.Args = childName, []string{cfg.Program.Library, e.settings.Dir}
+	c.Self, c.Program = protocol.Child, cfg.Program.Host
+	c.Args = protocol.Arguments{Library: cfg.Program.Library, Dir: e.settings.Dir}.Words()
 	return c
 }
 

@@ -14,10 +14,12 @@ import (
 	"strings"
 )
 
-// Program is the program that the child runs. Exactly one of the two fields is set.
+// Program is the program that the child runs. Exactly one of Library and Binary is set.
 type Program struct {
 	// Library is the path of libchdb.so.
 	Library string
+	// Host is the path of the plumbline-engine that runs Library; empty if this binary does.
+	Host string
 	// Binary is the path of an official clickhouse executable.
 	Binary string
 }
@@ -72,8 +74,12 @@ func Locate(ctx context.Context, opts Options) (Program, error) {
 	if path, err := exec.LookPath("clickhouse"); err == nil && recent(ctx, path) {
 		return Program{Binary: path}, nil
 	}
+	host, err := findHost() // before a long download
+	if err != nil {
+		return Program{}, err
+	}
 	library, err := Install(ctx, opts)
-	return Program{Library: library}, err
+	return Program{Library: library, Host: host}, err
 }
 
 func named(path string) (Program, error) {
@@ -85,7 +91,8 @@ func named(path string) (Program, error) {
 	case err != nil:
 		return Program{}, fmt.Errorf("engine: %s: %w", Variable, err)
 	case info.Mode().IsRegular() && strings.Contains(filepath.Base(path), ".so"):
-		return Program{Library: path}, nil
+		host, err := findHost()
+		return Program{Library: path, Host: host}, err
 	case info.Mode().IsRegular() && info.Mode()&0o111 != 0:
 		return Program{Binary: path}, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/plumbline/plumbline/engine"
+	"github.com/plumbline/plumbline/engine/protocol"
 )
 
 // script writes an executable shell script.
@@ -90,7 +91,7 @@ func TestForeignBinaryIsSupervised(t *testing.T) {
 grep -q SYSTEM %[1]s/users.xml && exit 8
 sed -i 's|<users>|<users><default><password/><grants><query>GRANT SYSTEM LISTEN ON *.*</query></grants></default>|' %[1]s/users.xml
 mkfifo %[2]s/fifo && exec 3<>%[2]s/fifo
-exec %[3]s __child engine %[4]s %[1]s`, data, dir, self, library))
+exec %[3]s __child %[4]s`, data, dir, self, strings.Join(append([]string{protocol.Child}, protocol.Arguments{Library: library, Dir: data}.Words()...), " ")))
 	e := start(t, engine.Config{DataDir: data, Program: engine.Program{Binary: binary}})
 	if n := count(t, connect(t, e.ReaderDSN()), "SELECT count() FROM numbers(7)"); n != 7 {
 		t.Errorf("the foreign binary counts %d of 7", n)

@@ -97,17 +97,17 @@ func buildCommit(t *testing.T, commit string) (program string) {
 	if err != nil {
 		t.Fatalf("take the source of %s from git (a shallow clone lacks it): %v", commit, err)
 	}
-	program = filepath.Join(source, "older-plumbline")
-	args := []string{"build", "-o", program}
+	older := filepath.Join(source, "older")
+	args := []string{"build", "-o", older + "/"}
 	if raceEnabled {
 		args = append(args, "-race")
 	}
-	build := exec.Command("go", append(args, "./cmd/plumbline")...)
+	build := exec.Command("go", append(args, "./cmd/plumbline...")...) // with plumbline-engine, if it has that
 	build.Dir = source
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", commit, err, output)
 	}
-	return program
+	return filepath.Join(older, "plumbline")
 }
 
 // unpack writes the files of an archive into a directory.

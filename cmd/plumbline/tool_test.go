@@ -30,14 +30,21 @@ var makeTool = sync.OnceValue(func() (err error) {
 	if !raceEnabled {
 		return os.Symlink(self, filepath.Join(toolDir, "plumbline"))
 	}
-	detected, plain := filepath.Join(toolDir, "detected", "plumbline"), filepath.Join(toolDir, "plain", "plumbline")
-	choose := fmt.Sprintf("#!/bin/sh\ncase ${1:-} in %s) exec '%s' \"$@\" ;; esac\nexec '%s' \"$@\"\n", strings.Join(concurrent, "|"), detected, plain)
-	err = errors.Join(os.Mkdir(filepath.Dir(detected), 0o700), os.Symlink(self, detected), os.WriteFile(filepath.Join(toolDir, "plumbline"), []byte(choose), 0o700))
-	if err != nil {
+	plain := filepath.Join(toolDir, "plain")
+	if err := buildPrograms(plain, "."); err != nil {
 		return err
 	}
-	if output, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", plain, ".").CombinedOutput(); err != nil {
-		return fmt.Errorf("build the command without the race detector: %w\n%s", err, output)
+	detected := filepath.Join(toolDir, "detected", "plumbline")
+	choose := fmt.Sprintf("#!/bin/sh\ncase ${1:-} in %s) exec '%s' \"$@\" ;; esac\nexec '%s' \"$@\"\n", strings.Join(concurrent, "|"), detected, filepath.Join(plain, "plumbline"))
+	return errors.Join(os.Mkdir(filepath.Dir(detected), 0o700), os.Symlink(self, detected), os.WriteFile(filepath.Join(toolDir, "plumbline"), []byte(choose), 0o700))
+})
+
+// buildPrograms builds programs into a directory as make build does, without the race detector and the C library.
+func buildPrograms(dir string, packages ...string) error {
+	build := exec.Command("go", append([]string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", dir + "/"}, packages...)...)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %v: %w\n%s", packages, err, output)
 	}
 	return nil
-})
+}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/engine"
+	_ "github.com/plumbline/plumbline/engine/serve" // the library runs in the test binary itself
 )
 
 var (

@@ -30,6 +30,7 @@ var (
 	kong       = "github.com/alecthomas/kong/..."
 	prometheus = "github.com/prometheus/..."
 	yaml       = "gopkg.in/yaml.v3/..."
+	purego     = "github.com/ebitengine/purego/..."
 )
 
 var table = []floor{
@@ -76,6 +77,8 @@ var table = []floor{
 	{of: list("web/rows"), never: list(nats, "pipeline/stream", "pipeline/config", "pipeline/service", kong, prometheus, yaml), why: "the tables are read without a broker"},
 	{of: list("cmd/ingest", "cmd/verifier", "cmd/drift", "cmd/exporter", "cmd/webhooks", "cmd/console"), never: list("machine/...", "child", servers), why: "a service takes addresses; only the tool starts all of them on one machine"},
 	{of: list("broker/...", "-broker/brokertest/...", "engine/...", "-engine/enginetest/..."), never: list(stages, top), why: "the servers do not depend on their clients"},
+	{of: list("cmd/plumbline-engine"), only: list("child", "engine/serve", "engine/protocol", "pipeline/durable"), why: "the process of the library has only what that needs"},
+	{of: list("...", "-cmd/plumbline-engine", "-engine/serve", "-integration/...", without(forTests)), never: list(purego), why: "a program that can load a library of C is not static"},
 	{of: list("fleet/..."), only: list("fleet/...", "schema/..."), why: "the simulated fleet uses only what an agent has"},
 	{of: list("child"), only: list("child"), why: "processes, and nothing else"},
 

@@ -1,4 +1,4 @@
-package engine
+package serve
 
 import (
 	"context"
@@ -15,10 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/plumbline/plumbline/child"
+	"github.com/plumbline/plumbline/engine/protocol"
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
-func init() { child.Register(childName, serve) }
+func init() { child.Register(protocol.Child, serve) }
 
 // The library contains a clickhouse-local that can open listeners and then works as a
 // ClickHouse server. It reads a file of statements that opens them, and then a pipe. While
@@ -31,13 +32,14 @@ const (
 	typingInterval = 10 * time.Millisecond
 )
 
-// serve is the body of the child process; args are the library and the engine's directory.
-// It returns when the server has ended. That is an error unless ctx ended.
-func serve(ctx context.Context, args []string) error {
-	if len(args) != 2 {
-		return errors.New("engine: the child needs two arguments: library and directory")
+// serve is the body of the child process. It returns when the server has ended. That is an error
+// unless ctx ended.
+func serve(ctx context.Context, words []string) error {
+	args, err := protocol.Parse(words)
+	if err != nil {
+		return err
 	}
-	library, dir := args[0], args[1]
+	library, dir := args.Library, args.Dir
 	script := filepath.Join(dir, "start.sql")
 	if err := durable.WriteFile(script, []byte(openListeners), 0o600); err != nil {
 		return fmt.Errorf("engine: write the start script: %w", err)
