@@ -147,3 +147,21 @@ func TestUpgrade(t *testing.T) {
 		t.Errorf("%d partitions have traces: the test shows nothing", len(earlier))
 	}
 }
+
+// If the record of owners is removed, the traces are measured again from the first one, with the same results.
+func TestRemovedRecord(t *testing.T) {
+	s := newScene(t, fleet.Config{Seed: 11, Agents: 24, Traces: 1500})
+	s.publish()
+	measure := func() {
+		_, process := s.serve(s.cfg)
+		pipelinetest.Await(t, "every trace measured", s.done)
+		process.Stop(t)
+	}
+	measure()
+	brokertest.RemoveKey(t, brokertest.Bucket(t, s.Client, stream.Leases), stream.DriftOwners)
+	if s.done() {
+		t.Fatal("without the record no trace is left to measure")
+	}
+	measure()
+	s.check()
+}
