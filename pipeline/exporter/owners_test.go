@@ -165,6 +165,23 @@ func TestCutOffOwnerIsReplaced(t *testing.T) {
 	f.check(keeper)
 }
 
+// If the record of owners is removed, the receipts are read again. What is sealed is not sealed again, and the rest is.
+func TestRemovedRecord(t *testing.T) {
+	f := newFellows(t)
+	first := f.start(f.cfg)
+	f.publish()
+	f.awaitSealed()
+	first.Stop(t)
+	brokertest.RemoveKey(t, brokertest.Bucket(t, f.rig.Client, stream.Leases), stream.ExporterOwners)
+	second := f.start(f.cfg)
+	f.publish()
+	f.awaitSealed()
+	f.check(second)
+	if sealed := sealedBy(t, second); sealed != agents {
+		t.Errorf("%v bundles after the record was removed, want %d", sealed, agents)
+	}
+}
+
 // The first exporter of this version begins every partition at the checkpoint of the version before.
 func TestUpgrade(t *testing.T) {
 	rig := pipelinetest.New(t)
