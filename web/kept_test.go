@@ -9,7 +9,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
-// A visitor never waits long: there is the answer of before, or none yet, while the next one is on its way.
+// A visitor never waits long: there is the previous answer, or none yet, while the next one is made.
 func TestKept(t *testing.T) {
 	var k kept[int]
 	every, one := store.Agents{Prefixes: []string{""}}, store.Agents{IDs: []string{""}}

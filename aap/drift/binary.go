@@ -333,7 +333,7 @@ func codeShare(c *codec, s *share) {
 	whole(c, &s.of)
 }
 
-// codeEscalationRate codes the rate of escalations of all decisions. It is unknown in a baseline of before version 8.
+// codeEscalationRate codes the rate of escalations of all decisions. It is unknown in a baseline of a version before 8.
 func codeEscalationRate(c *codec, e *expectations) {
 	b := e.rates[escalationRate][0]
 	if codeBounds(c, &b); b.known() {
@@ -422,7 +422,7 @@ func codeText(c *codec, t *textSum) {
 }
 
 // encoded returns e, except for its id and mode, which Baseline has. What it applies and the rate of escalations come
-// last, and only if they are known: baselines of before lack them, and keep their ids.
+// last, and only if they are known: earlier baselines lack them, and keep their ids.
 func (e *expectations) encoded() []byte {
 	c, rate := new(codec), e.rates[escalationRate][0].known()
 	codeExpectations(c, e)

@@ -279,7 +279,7 @@ func (e *expectations) appliedBy(x *Sample) *appliedRates {
 	return nil
 }
 
-// application returns which measured values the decision applies. A baseline of before version 5, or one of
+// application returns which measured values the decision applies. A baseline of a version before 5, or one of
 // actions that are all rare, does not say what an action applies: then each of them counts as usual.
 func (e *expectations) application(x *Sample) application {
 	return application{e.valuesOf(x.Declared), len(e.applied) == 0 || e.appliedBy(x) != nil}

@@ -224,7 +224,7 @@ func TestStatesOfOlderVersionsContinue(t *testing.T) {
 	}
 }
 
-// forgetRate removes what states of before version 8 lack.
+// forgetRate removes what states of versions before 8 lack.
 func forgetRate(s *State) {
 	e := s.expected
 	e.rates[escalationRate], e.shares[escalationRate], e.alike = [kinds]bounds{}, share{}, 0

@@ -17,8 +17,9 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// With the rights of before it published loops, drift stops at the first one, and readiness names the
-// subject, the user and the command. Once the server has the new rights it goes on, and the loop is told once.
+// A user with the rights of an earlier version, which did not publish alerts about loops, may not publish one. Drift stops at the first loop,
+// and readiness names the subject, the user, and the command that writes the new rights. Once the server has them, drift continues, and
+// publishes the alert once.
 func TestDriftWithOlderRightsWaitsForNewOnes(t *testing.T) {
 	dir := t.TempDir()
 	s := serve(t, accounts.Config{Dir: dir})
@@ -62,7 +63,7 @@ func TestDriftWithOlderRightsWaitsForNewOnes(t *testing.T) {
 	}
 }
 
-// setFindings gives drift, and takes from it, the right to publish findings, and reloads the server.
+// setFindings gives drift the right to publish findings, or takes it away, and reloads the server.
 func (s *site) setFindings(dir string, may bool) {
 	s.t.Helper()
 	const right, older = `"aap.alert.drift.*"` + "\n            " + `"aap.alert.finding.*"` + "\n            " + `"ledger.BOOT"`, `"aap.alert.drift.*"` + "\n            " + `"ledger.BOOT"`
@@ -76,7 +77,7 @@ func (s *site) setFindings(dir string, may bool) {
 		from, to = older, right
 	}
 	if strings.Count(string(text), from) != 1 {
-		s.t.Fatalf("%s has %q not once:\n%s", accounts.FileName, from, text)
+		s.t.Fatalf("%s does not have %q once:\n%s", accounts.FileName, from, text)
 	}
 	if err := os.WriteFile(file, []byte(strings.Replace(string(text), from, to, 1)), 0o600); err != nil {
 		s.t.Fatal(err)

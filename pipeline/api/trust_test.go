@@ -160,7 +160,7 @@ func TestSignaturesOff(t *testing.T) {
 		{"the first key", 1, []int{1}, created},
 		{"unsigned", 0, nil, created},
 		{"its own new key alone", 2, []int{2}, created},
-		{"the key of before", 1, nil, faulty}, // the newest card with keys has k2
+		{"the earlier key", 1, nil, faulty}, // the newest card with keys has k2
 		{"a wrong key", 3, []int{2}, faulty},
 		{"with an issuer's key", 9, nil, created},
 	})

@@ -266,7 +266,7 @@ func takesOver(t *testing.T, d *DB, dsn string) {
 		exec(t, d, "INSERT INTO "+table+" SELECT * FROM generateRandom("+
 			"(SELECT arrayStringConcat(groupArray('`' || name || '` ' || type), ', ') FROM system.columns WHERE database = currentDatabase() AND table = '"+table+"' AND default_kind = ''), 1, 10, 3) LIMIT 5")
 	}
-	rows := "SELECT toString(arraySort(groupArray((table, cityHash64(hashes))))) FROM (" // the columns of before: a migration may add some
+	rows := "SELECT toString(arraySort(groupArray((table, cityHash64(hashes))))) FROM (" // the earlier columns: a migration may add some
 	for i, table := range tables {
 		if i > 0 {
 			rows += " UNION ALL "
@@ -284,7 +284,7 @@ func takesOver(t *testing.T, d *DB, dsn string) {
 	}
 	const opened = "SELECT count() = 5 AND countIf(state = 'opened' AND revision = 1 AND opened_at = detection_timestamp AND closed_at IS NULL AND count = length(trace_ids)) = 5 FROM visible_drift_alerts"
 	if !one[bool](t, d, opened) {
-		t.Error("the alerts of before are not open as they were raised")
+		t.Error("the earlier alerts are not open as they were raised")
 	}
 	states, err := MigrationStatus(t.Context(), dsn)
 	if err != nil || len(states) == 0 || states[len(states)-1].AppliedAt.IsZero() {

@@ -87,7 +87,7 @@ func TestCardReplacedWhileAnAlertIsOpen(t *testing.T) {
 	s.Publish(t, d.write(30, "deny")...)
 	s.watch()
 	if again := s.events(); len(again) != len(events) {
-		t.Errorf("%d events after the card was replaced, want the %d of before: %+v", len(again), len(events), again[len(again)-1])
+		t.Errorf("%d events after the card was replaced, want the %d from before: %+v", len(again), len(events), again[len(again)-1])
 	}
 	s.expectListed(of.AgentID, "open", newest)
 	if n := s.Number(t, "SELECT count() FROM visible_drift_points WHERE card_id = '"+d.card+"' AND status = 'baseline'"); n != 30 {

@@ -354,7 +354,7 @@ func TestLogKeyIsRotated(t *testing.T) {
 	}
 	goesOn(t, l, next, old, 4)
 	if _, err := old.Verify(leavesOf(t, 0, 1)[0], verifierOf(t, keyOf(1))); err != nil {
-		t.Errorf("a proof of before, by the key of then: %v", err)
+		t.Errorf("an earlier proof, by the key of its time: %v", err)
 	}
 	if _, err := old.Verify(leavesOf(t, 0, 1)[0], verifierOf(t, next)); err == nil {
 		t.Error("an earlier proof verifies with a key that did not sign it")
