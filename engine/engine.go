@@ -131,7 +131,7 @@ func (e *Engine) start(ctx context.Context, cfg Config) error {
 		}
 		taken := errors.Is(err, child.ErrPortTaken) || strings.Contains(err.Error(), "Address already in use")
 		if attempt == portAttempts || !taken {
-			return err
+			return explainHost(err, cfg.Program.Host)
 		}
 	}
 }

@@ -97,3 +97,15 @@ exec %[3]s __child %[4]s`, data, dir, self, strings.Join(append([]string{protoco
 		t.Errorf("the foreign binary counts %d of 7", n)
 	}
 }
+
+// A host whose loader is missing, as on a system without glibc, is not reported as a missing file alone.
+func TestMissingLoaderIsReported(t *testing.T) {
+	host := filepath.Join(t.TempDir(), protocol.Program)
+	if err := os.WriteFile(host, []byte("#!/no/such/loader\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err := engine.Start(t.Context(), engine.Config{DataDir: t.TempDir(), Program: engine.Program{Library: "libchdb.so", Host: host}})
+	if err == nil || !strings.Contains(err.Error(), "needs the loader of glibc") {
+		t.Errorf("error %v", err)
+	}
+}
