@@ -23,7 +23,7 @@ FROM
         SELECT if({baseline:UInt8}, toInt64(0), intDiv(toUnixTimestamp(event_time) - {from:Int64}, {step:Int64})) AS step, card_id,
                action_type, toString(action_name) AS action, escalation_required, execution_error, has_execution, cost_cents, confidence,
                arrayMap(v -> toString(v), values_applied) AS applied
-        FROM traces FINAL
+        FROM traces
         PREWHERE tenant = {tenant:String} AND event_hour BETWEEN {from_hour:UInt32} AND {to_hour:UInt32} AND agent_id = {agent:String}
         WHERE ({card:String} = '' OR card_id = {card:String})
           AND ({baseline:UInt8} OR toUnixTimestamp(event_time) >= {from:Int64} AND toUnixTimestamp(event_time) < {to:Int64})
@@ -36,6 +36,7 @@ FROM
               UNION ALL
               SELECT toFixedString(unhex(arrayJoin({digests:Array(String)})), 32)
           ))
+        LIMIT 1 BY digest
     ) AS t
     LEFT JOIN
     (

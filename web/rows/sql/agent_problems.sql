@@ -1,4 +1,5 @@
--- The set has the traces with the newest problems. The texts are read of these alone.
+-- Of the traces with a problem in any verdict, the set has those with the newest ones in their current verdict. The texts are
+-- read of these alone.
 SELECT time, source, type, severity, leftUTF8(message, 1000) AS message, leftUTF8(field, 600) AS field, session_id, trace_id, digest
 FROM
 (
@@ -16,7 +17,13 @@ FROM
             (
                 SELECT trace_digest, trace_id, event_time, notEmpty(violations.type) OR notEmpty(findings.type) AS has_problem
                 FROM verdicts
-                PREWHERE tenant = {tenant:String} AND event_hour BETWEEN {from_hour:UInt32} AND {to_hour:UInt32} AND agent_id = {agent:String}
+                PREWHERE tenant = {tenant:String} AND event_hour BETWEEN {from_hour:UInt32} AND {to_hour:UInt32} AND agent_id = {agent:String} AND trace_digest IN
+                (
+                    SELECT trace_digest
+                    FROM verdicts
+                    PREWHERE tenant = {tenant:String} AND event_hour BETWEEN {from_hour:UInt32} AND {to_hour:UInt32} AND agent_id = {agent:String}
+                         AND (notEmpty(violations.type) OR notEmpty(findings.type))
+                )
                 WHERE toUnixTimestamp(event_time) >= {from:Int64} AND toUnixTimestamp(event_time) < {to:Int64}
                 ORDER BY status = 'judged' DESC, revoked_at DESC, verified_at DESC
                 LIMIT 1 BY trace_digest
