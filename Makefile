@@ -148,11 +148,11 @@ SEEDS ?= 10000
 simulate:
 	$(GO) test -count 1 -timeout 2h -run '^TestSimulation$$' ./pipeline/ingest ./pipeline/verifier ./pipeline/drift ./pipeline/exporter -seeds $(SEEDS)
 
-# Runs the tests of the stages, of plumbline check and of replay with the tables on two
+# Runs the tests of the stages, the console, plumbline check and replay with the tables on two
 # shards, and a fleet through all services on one server and on two shards that are killed.
 shards:
 	PLUMBLINE_TEST_SHARDS=1 $(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 30m -p 1 \
-	  ./pipeline/database ./pipeline/store ./pipeline/verifier ./pipeline/drift ./pipeline/exporter ./pipeline/reconcile ./pipeline/reading ./integration/queries
+	  ./pipeline/database ./pipeline/store ./pipeline/verifier ./pipeline/drift ./pipeline/exporter ./pipeline/reconcile ./pipeline/reading ./web ./integration/queries
 	PLUMBLINE_TEST_SHARDS=1 $(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 10m -run 'ExternalServers' ./cmd/plumbline
 	$(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 10m -run TestFleetOnShards ./integration -v -shards
 

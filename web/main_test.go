@@ -28,10 +28,11 @@ func TestMain(m *testing.M) { enginetest.MainWithoutLeaks(m) }
 
 // rig is a console on a database of its own.
 type rig struct {
-	t    testing.TB
-	dsn  string
-	rows *store.Store // of tenant default
-	url  string
+	t       testing.TB
+	dsn     string
+	cluster string       // of the tables; empty for one server
+	rows    *store.Store // of tenant default
+	url     string
 
 	server  *server
 	digests map[string]schema.Digest // of the traces, by their ids
@@ -45,10 +46,16 @@ type rig struct {
 // read. change alters the configuration.
 func start(t testing.TB, change func(*Config), tokens ...string) *rig {
 	t.Helper()
-	r := &rig{t: t, next: 1, dsn: enginetest.Migrated(t, database.Migrate), digests: map[string]schema.Digest{}, records: map[string]string{}}
+	r := &rig{t: t, next: 1, digests: map[string]schema.Digest{}, records: map[string]string{}}
+	if enginetest.Sharded() { // make shards
+		r.cluster = enginetest.Cluster
+		r.dsn = enginetest.MigratedShards(t, database.Cluster{Name: r.cluster, WithoutKeeper: true}.Migrate)[0]
+	} else {
+		r.dsn = enginetest.Migrated(t, database.Migrate)
+	}
 	r.rows = r.tenant("default")
 	cfg := Default()
-	cfg.ClickHouse.DSN = r.dsn
+	cfg.ClickHouse.DSN, cfg.ClickHouse.Cluster = r.dsn, r.cluster
 	cfg.QueryTime = time.Minute // the machine may be busy
 	if change != nil {
 		change(&cfg)
@@ -87,7 +94,7 @@ func start(t testing.TB, change func(*Config), tokens ...string) *rig {
 // tenant opens the rig's database for a tenant.
 func (r *rig) tenant(name string) *store.Store {
 	r.t.Helper()
-	s, err := store.Open(r.t.Context(), store.Config{DSN: r.dsn, Tenant: name, Stage: "test"})
+	s, err := store.Open(r.t.Context(), store.Config{DSN: r.dsn, Tenant: name, Stage: "test", Cluster: r.cluster})
 	if err != nil {
 		r.t.Fatal(err)
 	}

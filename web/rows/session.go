@@ -116,7 +116,7 @@ type Decision struct {
 	Required     bool       `ch:"escalation_required"`
 	Status       string     `ch:"escalation_status"`
 	WhyEscalated string     `ch:"why_escalated"`
-	Response     string     `ch:"response_decision"`
+	Response     string     `ch:"response"`
 	Triggers     []string   `ch:"trigger_texts"`
 	Matched      []bool     `ch:"matched"`
 	AllTriggers  uint64     `ch:"all_triggers"`
