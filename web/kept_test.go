@@ -140,3 +140,15 @@ func TestKeptBeforeVisits(t *testing.T) {
 		t.Errorf("while nobody visits: %d, asked %d times", value, asked)
 	}
 }
+
+// An answer that took long is old while it is held: a visitor does not ask again and again for what nobody counts yet.
+func TestKeptOfCostlyAnswers(t *testing.T) {
+	var k kept[int]
+	every, now := store.Agents{Prefixes: []string{""}}, time.Now()
+	k.renew(t.Context(), every, now, func(context.Context) (int, error) { return 1, nil })
+	k.all[keyOf(every)].answer.took = time.Minute
+	value, found, again, err := k.get(t.Context(), every, now.Add(5*time.Minute), func(context.Context) (int, error) { t.Error("it is asked again"); return 0, nil })
+	if value != 1 || !found || again || err != nil {
+		t.Errorf("an answer of five minutes ago, which took one: %d %t %t %v", value, found, again, err)
+	}
+}

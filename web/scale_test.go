@@ -102,9 +102,9 @@ SELECT 'default', concat('did:web:fleet.example:', toString(number)), 'ac-1', SH
 	for _, token := range slices.Backward(scaleTokens) {
 		name, _, _ := strings.Cut(token, " ")
 		began := time.Now()
-		visitor = r.visitor(name)
-		visitor.page("/", "Most active agents")
+		visitor = r.visitor(name) // the login leads to the page
 		t.Logf("%-50s first visitor after %5d ms", token, time.Since(began).Milliseconds())
+		visitor.page("/", "Most active agents")
 	}
 	agent := "/agent?id=did:web:fleet.example:7"
 	for _, path := range []string{"/", agent, agent + "&for=1h", agent + "&for=30d", "/search", "/search?q=fleet.example:77", "/search?q=sess-77-10", "/search?q=tr-0"} {
