@@ -15,6 +15,8 @@ type Config struct {
 	Traces int           // distinct traces stored, default 20,000; at least one for each agent
 	Start  time.Time     // when publishing begins; only planted traces have a later date
 	Window time.Duration // how long before Start the traces begin, more than Margin, default an hour; plants that do not fit into it are missing
+
+	Unsigned bool // no agent signs its traces, and no bad signature is planted
 }
 
 // The size of the demo's fleet.

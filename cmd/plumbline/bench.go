@@ -63,6 +63,7 @@ type stageFlags struct {
 
 type benchDrainCommand struct {
 	loadFlags `embed:""`
+	Unsigned  bool `help:"No agent signs its traces. Some of the usual fleet do, and a signature takes longer to check than all else in a trace."`
 }
 
 // Help returns the examples.
@@ -70,13 +71,16 @@ func (*benchDrainCommand) Help() string {
 	return examples(
 		"plumbline bench drain",
 		"plumbline bench drain --traces 300000 --json",
+		"plumbline bench drain --traces 300000 --unsigned",
 		"plumbline bench drain --traces 20000 --rounds 1 --no-floor --profile .",
 	)
 }
 
 // Run measures.
 func (c *benchDrainCommand) Run(ctx context.Context, con *console) error {
-	return c.run(ctx, con, "drain", c.config())
+	cfg := c.config()
+	cfg.Unsigned = c.Unsigned
+	return c.run(ctx, con, "drain", cfg)
 }
 
 type benchSealCommand struct {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/cmd/plumbline/bench/floor"
+	"github.com/plumbline/plumbline/fleet"
 	"github.com/plumbline/plumbline/machine"
 )
 
@@ -56,7 +57,7 @@ func Drift(ctx context.Context, cfg Config) (*Result, error) {
 
 func (c *Config) newLoad() *load {
 	c.Progress(fmt.Sprintf("making %d traces of %d agents", c.Traces, c.Agents))
-	return newLoad(c.Agents, c.Traces, time.Now())
+	return newLoad(fleet.Config{Agents: c.Agents, Traces: c.Traces, Unsigned: c.Unsigned}, time.Now())
 }
 
 // rounds measures a scenario several times and combines the results.

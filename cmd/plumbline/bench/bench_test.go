@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"encoding/json"
 	"log/slog"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/child"
+	"github.com/plumbline/plumbline/fleet"
 	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/schema"
@@ -103,7 +105,7 @@ func checkMembers(t *testing.T, r *Result) {
 // Posted traces are dated when they become due, or within the last minute. A few planted ones have a wrong time.
 func TestPostedTracesAreDatedNow(t *testing.T) {
 	const traces = 4000
-	old := newLoad(50, traces, time.Now())
+	old := newLoad(fleet.Config{Agents: 50, Traces: traces}, time.Now())
 	for name, c := range map[string]struct {
 		cfg           Config
 		began, lasted time.Duration // of the dates, after now
@@ -145,7 +147,7 @@ func measurementOf(l *load, seconds float64) *measured {
 
 // A ratio is of one round, and the median of the rounds' ratios is not that of the rates.
 func TestRatiosAreOfOneRound(t *testing.T) {
-	l := newLoad(10, 200, time.Unix(1_800_000_000, 0)).only(100)
+	l := newLoad(fleet.Config{Agents: 10, Traces: 200}, time.Unix(1_800_000_000, 0)).only(100)
 	r := combine([]*Result{
 		measurementOf(l, 2).result("drain", measurementOf(l, 1)),
 		measurementOf(l, 12).result("drain", measurementOf(l, 10)),
@@ -253,7 +255,7 @@ func TestStagesThatCannotWork(t *testing.T) {
 
 // Agents beyond those at work have cards of their own, which can be read.
 func TestCopiesOfCards(t *testing.T) {
-	l := newLoad(3, 10, time.Now())
+	l := newLoad(fleet.Config{Agents: 3, Traces: 10}, time.Now())
 	l.copies = 2*len(l.cards) + 1
 	keys, agents := map[string]bool{}, map[string]bool{}
 	for write := range l.registered() {
@@ -273,7 +275,7 @@ func TestCopiesOfCards(t *testing.T) {
 
 func TestLoadKeepsEachAgentsOrder(t *testing.T) {
 	const publishers = 4
-	l := newLoad(50, 2000, time.Now())
+	l := newLoad(fleet.Config{Agents: 50, Traces: 2000}, time.Now())
 	if len(l.records) != 2000 {
 		t.Errorf("%d records, want those that are stored", len(l.records))
 	}
@@ -293,5 +295,24 @@ func TestLoadKeepsEachAgentsOrder(t *testing.T) {
 	}
 	if total != len(l.records) {
 		t.Errorf("%d traces are with publishers, want %d", total, len(l.records))
+	}
+}
+
+// The option leaves out the signatures of agents, and nothing else.
+func TestUnsignedLoadHasNoSignature(t *testing.T) {
+	signed := func(l *load) (n int) {
+		for _, r := range l.records {
+			if bytes.Contains(r.Data, []byte(`"signature":`)) {
+				n++
+			}
+		}
+		return n
+	}
+	usual, bare := newLoad(fleet.Config{Agents: 50, Traces: 2000}, time.Now()), newLoad(fleet.Config{Agents: 50, Traces: 2000, Unsigned: true}, time.Now())
+	if n := signed(usual); n < len(usual.records)/20 {
+		t.Errorf("%d of %d usual traces are signed", n, len(usual.records))
+	}
+	if n := signed(bare); n > 0 || len(bare.records) != len(usual.records) {
+		t.Errorf("%d of %d traces without signatures are signed; %d are usual", n, len(bare.records), len(usual.records))
 	}
 }

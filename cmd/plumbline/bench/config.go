@@ -20,10 +20,11 @@ type Config struct {
 
 	Stages     []string `json:"stages,omitempty"` // of All and Steady; nil: all
 	Publishers int      `json:"publishers,omitempty"`
-	Lines      int      `json:"lines,omitempty"` // in a post
-	Rate       float64  `json:"rate,omitempty"`  // of Steady, traces a second
-	Old        bool     `json:"old,omitempty"`   // the posted traces are dated in the hour before
-	Rows       int      `json:"rows,omitempty"`  // of Rows, stored first
+	Lines      int      `json:"lines,omitempty"`    // in a post
+	Rate       float64  `json:"rate,omitempty"`     // of Steady, traces a second
+	Old        bool     `json:"old,omitempty"`      // the posted traces are dated in the hour before
+	Unsigned   bool     `json:"unsigned,omitempty"` // of Drain: no agent signs its traces
+	Rows       int      `json:"rows,omitempty"`     // of Rows, stored first
 
 	WithoutFloor bool   `json:"without_floor,omitempty"`
 	Profile      string `json:"-"` // directory for CPU profiles of the stages; "": none

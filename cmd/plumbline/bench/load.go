@@ -24,17 +24,18 @@ type load struct {
 	bytes   int64
 }
 
-// newLoad returns traces that were dated in the hour before now.
-func newLoad(agents, traces int, now time.Time) *load {
-	return newLoadFrom(agents, traces, now.Add(-fleet.DefaultWindow), fleet.DefaultWindow-fleet.Margin)
+// newLoad returns traces of a fleet that were dated in the hour before now.
+func newLoad(cfg fleet.Config, now time.Time) *load {
+	return newLoadFrom(cfg, now.Add(-fleet.DefaultWindow), fleet.DefaultWindow-fleet.Margin)
 }
 
-// newLoadFrom returns traces that are dated within a time that begins at begins.
-func newLoadFrom(agents, traces int, begins time.Time, lasts time.Duration) *load {
-	window := lasts + fleet.Margin
-	f := fleet.New(fleet.Config{Seed: 1, Agents: agents, Traces: traces, Start: begins.Add(window), Window: window})
-	l := &load{cards: f.Cards(), records: make([]stream.Record, 0, traces), begins: begins, lasts: lasts}
-	seen := make(map[schema.Digest]bool, traces)
+// newLoadFrom returns traces of a fleet that are dated within a time that begins at begins.
+func newLoadFrom(cfg fleet.Config, begins time.Time, lasts time.Duration) *load {
+	cfg.Seed, cfg.Window = 1, lasts+fleet.Margin
+	cfg.Start = begins.Add(cfg.Window)
+	f := fleet.New(cfg)
+	l := &load{cards: f.Cards(), records: make([]stream.Record, 0, cfg.Traces), begins: begins, lasts: lasts}
+	seen := make(map[schema.Digest]bool, cfg.Traces)
 	for line := range f.Lines() {
 		trace, err := schema.Admit(line.Agent, line.Raw)
 		if err != nil || seen[trace.Digest] { // planted: refused lines and duplicates

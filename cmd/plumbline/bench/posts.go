@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/plumbline/plumbline/fleet"
 	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/schema"
@@ -61,9 +62,9 @@ func (c *Config) postedLoad(old *load) *load {
 	case c.Old:
 		return old
 	case c.Rate > 0:
-		return newLoadFrom(c.Agents, n, time.Now().Add(startsWithin+time.Duration(n)*timeToMake), time.Duration(float64(n)/c.Rate*float64(time.Second)))
+		return newLoadFrom(fleet.Config{Agents: c.Agents, Traces: n}, time.Now().Add(startsWithin+time.Duration(n)*timeToMake), time.Duration(float64(n)/c.Rate*float64(time.Second)))
 	default:
-		return newLoadFrom(c.Agents, n, time.Now().Add(-datedWithin), datedWithin)
+		return newLoadFrom(fleet.Config{Agents: c.Agents, Traces: n}, time.Now().Add(-datedWithin), datedWithin)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plumbline/plumbline/fleet"
 	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/database"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -39,7 +40,7 @@ const (
 // Rows stores many rows first: the rows of some traces that passed through all stages, and copies of them that are an hour, two
 // hours and so on older. Then it asks questions, and measures how fast the verifier works through a backlog beside these rows.
 func Rows(ctx context.Context, cfg Config) (*Result, error) {
-	stored := newLoad(cfg.Agents, min(copiedTraces, (cfg.Rows+1)/2), time.Now().Add(-time.Hour)) // another start: other ids
+	stored := newLoad(fleet.Config{Agents: cfg.Agents, Traces: min(copiedTraces, (cfg.Rows+1)/2)}, time.Now().Add(-time.Hour)) // another start: other ids
 	copies := (cfg.Rows - 1) / len(stored.records)
 	backlog := cfg.newLoad()
 	return rounds(ctx, "rows", &cfg, backlog, func(ctx context.Context, cfg *Config, l *load, _ int) (run, beside *measured, err error) {
