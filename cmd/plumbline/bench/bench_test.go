@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/child"
+	_ "github.com/plumbline/plumbline/engine/serve" // the engine runs in the test binary itself
 	"github.com/plumbline/plumbline/fleet"
 	"github.com/plumbline/plumbline/machine"
 	"github.com/plumbline/plumbline/pipeline/subject"
