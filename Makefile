@@ -16,6 +16,8 @@ ifneq ($(CC_FOUND),)
 RACE := -race
 TEST_ENV := CGO_ENABLED=1 GORACE="atexit_sleep_ms=20 $$GORACE"
 endif
+# What runs without the race detector is compiled as the programs of make build are, so a package is compiled once for both.
+PLAIN_ENV := CGO_ENABLED=0
 
 demo: plumbline
 	bin/plumbline demo
@@ -45,15 +47,15 @@ space := $(subst ,, )
 test:
 	@test -n "$(RACE)" || echo "make test: no C compiler found: the race detector is off"
 	$(TEST_ENV) $(GO) vet $(RACE) ./...
-	$(TEST_ENV) $(GO) -C integration/helm vet .
-	$(GO) test -vet=off -timeout 20m $(ONE_GOROUTINE) ./aap/drift/trial
-	$(GO) test -vet=off -timeout 20m -run '^($(subst $(space),|,$(WITHOUT_RACE)))$$' ./pipeline/drift
+	$(PLAIN_ENV) $(GO) -C integration/helm vet .
+	$(PLAIN_ENV) $(GO) test -vet=off -timeout 20m $(ONE_GOROUTINE) ./aap/drift/trial
+	$(PLAIN_ENV) $(GO) test -vet=off -timeout 20m -run '^($(subst $(space),|,$(WITHOUT_RACE)))$$' ./pipeline/drift
 	$(TEST_ENV) sh integration/inmemory.sh $(GO) test $(RACE) -vet=off -timeout 20m -p 4 \
 	  $$($(GO) list ./... | grep -vxF "$$($(GO) list $(ONE_GOROUTINE) ./integration/web)")
 
 # The pages that people look at, in headless Chromium.
 test-web: chromium
-	PLUMBLINE_CHROMIUM=$$(command -v chromium) $(GO) test -count 1 -timeout 10m ./integration/web
+	PLUMBLINE_CHROMIUM=$$(command -v chromium) $(PLAIN_ENV) $(GO) test -count 1 -timeout 10m ./integration/web
 
 # Chromium comes from Debian's packages if none is here.
 chromium:

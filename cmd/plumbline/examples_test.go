@@ -25,9 +25,8 @@ var publishers = []struct{ name, program, command string }{
 // publishExamples publishes the session with every program, as an agent of its own for each. The
 // stored traces and their verdicts are the same, except for ids and times.
 func (v *visitor) publishExamples(t *testing.T) {
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", filepath.Join(v.dir, "programs")+"/", "../../examples/go", "../../examples/nats")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the examples in Go: %v\n%s", err, out)
+	if err := buildPrograms(filepath.Join(v.dir, "programs"), "../../examples/go", "../../examples/nats"); err != nil {
+		t.Fatal(err)
 	}
 	compiler := filepath.Join(clientstest.Dir(t, "typescript"), "node_modules", "typescript", "bin", "tsc")
 	if out, err := clientstest.Node(t, compiler, "-p", "../../examples/typescript").CombinedOutput(); err != nil {
