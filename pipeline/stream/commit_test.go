@@ -174,10 +174,9 @@ func TestPublishPushesBackWhenTheStreamIsFull(t *testing.T) {
 	checkStored(t, client, stored)
 }
 
-func TestPublishOfManyCallersSharesBatches(t *testing.T) {
-	client := connect(t, brokertest.New(t))
-	// Only a full batch is handed over, so the callers must share it.
-	committer := newCommitter(t, client, stream.CommitConfig{MaxMessages: 100, Linger: time.Hour})
+// publishFromMany publishes 100 records of 50 callers at once.
+func publishFromMany(t *testing.T, committer *stream.Committer) {
+	t.Helper()
 	var callers errgroup.Group
 	for i := range 50 {
 		callers.Go(func() error {
@@ -188,6 +187,13 @@ func TestPublishOfManyCallersSharesBatches(t *testing.T) {
 	if err := callers.Wait(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestPublishOfManyCallersSharesBatches(t *testing.T) {
+	client := connect(t, brokertest.New(t))
+	// Only a full batch is handed over, so the callers must share it.
+	committer := newCommitter(t, client, stream.CommitConfig{MaxMessages: 100, Linger: time.Hour})
+	publishFromMany(t, committer)
 	checkStored(t, client, 100)
 }
 
@@ -198,16 +204,7 @@ func TestPublishKeepsThePaceOfBatches(t *testing.T) {
 	if _, err := committer.Publish(t.Context(), records("first", 1)); err != nil { // it would take an hour
 		t.Fatal(err)
 	}
-	var callers errgroup.Group
-	for i := range 50 {
-		callers.Go(func() error {
-			_, err := committer.Publish(t.Context(), records(fmt.Sprint("caller ", i), 2))
-			return err
-		})
-	}
-	if err := callers.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	publishFromMany(t, committer)
 	batches := map[string]int{}
 	for sequence := uint64(2); sequence <= 101; sequence++ {
 		batches[client.Header(t, stream.Traces, sequence).Get("Nats-Batch-Id")]++
