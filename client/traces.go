@@ -171,7 +171,7 @@ func (p *Publisher) PublishSpan(ctx context.Context, raw []byte) (outcome Outcom
 		}
 		outcome = Outcome{Status: Accepted}
 		if said := answered.PartialSuccess; said.RejectedSpans > 0 {
-			outcome = Outcome{Status: Refused, Faults: []schema.Fault{{Message: said.ErrorMessage}}}
+			outcome = rejectedSpan(said.ErrorMessage)
 		}
 		return nil
 	})
@@ -179,6 +179,17 @@ func (p *Publisher) PublishSpan(ctx context.Context, raw []byte) (outcome Outcom
 		return outcome, fmt.Errorf("publish a span: %w", err)
 	}
 	return outcome, nil
+}
+
+// rejectedSpan returns the outcome of a span from what ingest says of it: "refused: FAULT; refused: FAULT". The status is not repeated
+// in the fault.
+func rejectedSpan(text string) Outcome {
+	status, text := Refused, "; "+text
+	if strings.Contains(text, "; "+Forbidden+": ") {
+		status = Forbidden
+	}
+	text = strings.ReplaceAll(text, "; "+status+": ", "; ")
+	return Outcome{Status: status, Faults: []schema.Fault{{Message: strings.TrimPrefix(text, "; ")}}}
 }
 
 // outcomes decodes the answer to n lines, one outcome each; empty after the point where the

@@ -226,14 +226,18 @@ func TestSpansArePublished(t *testing.T) {
 	s, publisher := start(t,
 		reply(503, `{"code":14,"message":"later"}`),
 		reply(200, `{"partialSuccess":{"errorMessage":"warning unknown_card"}}`),
-		reply(200, `{"partialSuccess":{"rejectedSpans":"1","errorMessage":"no_action"}}`),
+		reply(200, `{"partialSuccess":{"rejectedSpans":"1","errorMessage":"refused: /action/name: no_action; refused: /card_id: no_card_id"}}`),
+		reply(200, `{"partialSuccess":{"rejectedSpans":"1","errorMessage":"unread_attribute: x; forbidden: /agent_id: another agent"}}`),
 		reply(403, `{"code":7,"message":"scope"}`),
 		reply(200, `hello`))
 	if outcome, err := publisher.PublishSpan(t.Context(), []byte(`{"resourceSpans":[]}`)); err != nil || outcome.Status != Accepted || s.bodies[1] != `{"resourceSpans":[]}` {
 		t.Errorf("the outcome is %+v, error %v", outcome, err)
 	}
-	if outcome, err := publisher.PublishSpan(t.Context(), nil); err != nil || outcome.Status != Refused || outcome.Faults[0].Message != "no_action" {
+	if outcome, err := publisher.PublishSpan(t.Context(), nil); err != nil || outcome.Status != Refused || outcome.Faults[0].Message != "/action/name: no_action; /card_id: no_card_id" {
 		t.Errorf("rejected: the outcome is %+v, error %v", outcome, err)
+	}
+	if outcome, err := publisher.PublishSpan(t.Context(), nil); err != nil || outcome.Status != Forbidden || outcome.Faults[0].Message != "unread_attribute: x; /agent_id: another agent" {
+		t.Errorf("forbidden: the outcome is %+v, error %v", outcome, err)
 	}
 	var problem *Problem
 	if _, err := publisher.PublishSpan(t.Context(), nil); !errors.As(err, &problem) || problem.Code != 403 || problem.Message != "scope" {

@@ -191,8 +191,8 @@ func (f *handleFlags) show(w io.Writer, done *deadletter.Handled) error {
 	switch {
 	case done.Outcome != nil:
 		text = done.Outcome.Status
-		for _, fault := range done.Outcome.Faults {
-			text += ": " + printable(fault.String())
+		for i, fault := range done.Outcome.Faults {
+			text += []string{": ", "; "}[min(i, 1)] + printable(fault.String())
 		}
 	case done.Message != "":
 		text = "not replayed: " + printable(done.Message)

@@ -196,7 +196,7 @@ func (e *export) note(r *result) {
 	case refused, forbidden:
 		e.rejected++
 		for _, fault := range r.faults {
-			e.notes.add(strings.TrimSuffix(r.status.String()+" "+fault.Pointer, " "), span, fault.Message) // a fault of the whole span has no pointer
+			e.notes.add(strings.TrimSuffix(r.status.String()+": "+fault.Pointer, ": "), span, fault.Message) // a fault of the whole span has no pointer
 		}
 	case accepted, duplicate:
 		for _, warning := range r.warnings {
@@ -242,11 +242,11 @@ func (n *notes) text() string {
 		if i > 0 {
 			b.WriteString("; ")
 		}
-		times := "once:"
+		times := ":"
 		if k.count > 1 {
-			times = fmt.Sprintf("%d times, first", k.count)
+			times = fmt.Sprintf(", %d times: first", k.count)
 		}
-		fmt.Fprintf(&b, "%s, %s %s", k.kind, times, k.first)
+		fmt.Fprintf(&b, "%s%s %s", k.kind, times, k.first)
 	}
 	if n.more > 0 {
 		fmt.Fprintf(&b, "; and %d further notes", n.more)
