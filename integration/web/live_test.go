@@ -13,8 +13,17 @@ func TestLivePage(t *testing.T) {
 	b := s.tab()
 	b.open(s.url + "/tail")
 	b.await(`document.getElementById("tail-state").textContent === "Up to date."`)
+	shows := func() string {
+		return evaluate[string](b, `["tail-none", "tail"].filter((id) => document.getElementById(id).checkVisibility()).join()`)
+	}
+	if got := shows(); got != "tail-none" {
+		t.Errorf("without a verdict the page shows %q", got)
+	}
 	s.judged(hostile, "s", hostile, 1)
 	b.await(`document.querySelectorAll("#tail tr").length === 1`)
+	if got := shows(); got != "tail" {
+		t.Errorf("with a verdict the page shows %q", got)
+	}
 	if text := evaluate[string](b, `document.querySelector("#tail tr").cells[2].textContent`); text != hostile {
 		t.Errorf("the agent is shown as %q", text)
 	}
@@ -27,4 +36,10 @@ func TestLivePage(t *testing.T) {
 	}
 	b.do(chromedp.Evaluate[chromedp.Void](`document.getElementById("pause").click()`))
 	b.await(`document.getElementById("tail-state").textContent.startsWith("Paused")`)
+	b.open(s.url + "/tail?verdict=deny")
+	b.await(`document.getElementById("tail-none").textContent.includes("for these filters")`)
+	b.do(chromedp.Evaluate[chromedp.Void](`document.getElementById("pause").click()`))
+	if got := shows(); got != "" {
+		t.Errorf("paused without a verdict, the page shows %q", got)
+	}
 }

@@ -61,6 +61,7 @@
     const state = document.getElementById("tail-state");
     if (!state) return;
     const body = document.getElementById("tail"), left = document.getElementById("tail-left"), pause = document.getElementById("pause");
+    const none = document.getElementById("tail-none"), table = body.closest(".scroll");
     const cell = (row, text, href) => {
       const td = row.insertCell();
       let inner = named(text);
@@ -94,28 +95,35 @@
       body.prepend(row);
       while (body.rows.length > tailRows) { body.rows[body.rows.length - 1].remove(); gone++; }
     };
+    const closed = () => source.readyState === EventSource.CLOSED;
+    // say tells the state. While there is no row, a sentence in its place says what will appear, if anything will.
+    const say = (text) => {
+      state.textContent = text;
+      table.hidden = !body.rows.length;
+      none.hidden = !table.hidden || closed();
+    };
     const open = () => {
       source = new EventSource(state.dataset.events);
-      state.textContent = "Connecting…";
-      source.addEventListener("open", () => { state.textContent = "Waiting for verdicts."; });
-      source.addEventListener("quiet", () => { state.textContent = "Up to date."; });
-      source.addEventListener("trouble", (e) => { state.textContent = JSON.parse(e.data); });
+      say("Connecting…");
+      source.addEventListener("open", () => say("Waiting for verdicts."));
+      source.addEventListener("quiet", () => say("Up to date."));
+      source.addEventListener("trouble", (e) => say(JSON.parse(e.data)));
       source.addEventListener("news", (e) => {
         const news = JSON.parse(e.data);
         (news.verdicts || []).reverse().forEach(add);
         missed += news.left_out; late += news.late;
-        state.textContent = "Up to date.";
+        say("Up to date.");
         tell();
       });
-      source.addEventListener("end", (e) => { source.close(); state.textContent = JSON.parse(e.data) + " Load the page again."; });
+      source.addEventListener("end", (e) => { source.close(); say(JSON.parse(e.data) + " Load the page again."); });
       source.addEventListener("error", () => {
-        state.textContent = source.readyState === EventSource.CLOSED ? "This page may not watch now, or too many do. Load it again." : "The connection was interrupted; it continues where it was.";
+        say(closed() ? "This page may not watch now, or too many do. Load it again." : "The connection was interrupted; it continues where it was.");
       });
     };
     pause.hidden = false;
     pause.addEventListener("click", () => {
-      const paused = source.readyState === EventSource.CLOSED;
-      if (paused) open(); else { source.close(); state.textContent = "Paused. What is judged meanwhile is not shown."; }
+      const paused = closed();
+      if (paused) open(); else { source.close(); say("Paused. What is judged meanwhile is not shown."); }
       pause.textContent = paused ? "Pause" : "Continue";
     });
     open();
