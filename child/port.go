@@ -45,7 +45,7 @@ func FreePort(host string, wanted int) (port int, err error) {
 }
 
 // ErrPortTaken says that another process listens on the port.
-var ErrPortTaken = errors.New("another process listens there: end it; the port is then used at once")
+var ErrPortTaken = errors.New("another process listens there: end it")
 
 // PortFree returns nil if a child can listen on a TCP port of host. The error contains
 // the address.

@@ -53,7 +53,7 @@ func choosePort(port *int, fixed, other int) (err error) {
 	if fixed != 0 {
 		*port = fixed
 		if err := child.PortFree("127.0.0.1", fixed); err != nil {
-			return fmt.Errorf("start engine: %w", err)
+			return fmt.Errorf("start engine: %w, or choose another port", err)
 		}
 		return nil
 	}

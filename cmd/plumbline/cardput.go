@@ -130,6 +130,8 @@ func eachCardOf(ctx context.Context, name string, stdin io.Reader, f func(o *car
 			return fmt.Errorf("%w: %s has no card", errNothing, nameOf(name))
 		case errors.Is(err, io.EOF):
 			return nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return fmt.Errorf("%s ends in the middle of card %d: is the file whole?", nameOf(name), number)
 		case err != nil:
 			return fmt.Errorf("read card %d of %s: %w", number, nameOf(name), err)
 		}

@@ -194,7 +194,7 @@ func (f *cardFinder) parties(ctx context.Context, names []string) ([]coherence.P
 		}
 		var err error
 		if parties[i], err = find(ctx, name); err != nil {
-			return nil, fmt.Errorf("%w: %s: %w", errNothing, name, err)
+			return nil, fmt.Errorf("%w: %s: %w", errNothing, name, tokenHint(err))
 		}
 	}
 	return parties, nil

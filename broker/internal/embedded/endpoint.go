@@ -90,7 +90,7 @@ func Assign(dir, host string, port int) (Endpoint, error) {
 	}
 	if port != 0 {
 		if err := child.PortFree(e.Host, port); err != nil { // a start that fails leaves the port of the last one
-			return e, fmt.Errorf("start broker: %w", err)
+			return e, fmt.Errorf("start broker: %w, or choose another port", err)
 		}
 		e.Port = port
 	} else if e.Port, err = child.FreePort(e.Host, e.Port); err != nil {
