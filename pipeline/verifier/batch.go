@@ -53,13 +53,19 @@ func (b *batch) take(m stream.Message, now time.Time) {
 	b.bytes += len(m.Data)
 }
 
-func (b *batch) judged(t *schema.Trace, v *schema.Verdict, meta store.Meta) (err error) {
-	b.stored(t, v, meta)
-	b.receipted(t, meta)
-	if v.Status == schema.StatusCardUnknown {
-		b.unknown[strings.Clone(v.CardID)] = true
+// add adds a message and what judging it gave.
+func (b *batch) add(m stream.Message, j *judgement, now time.Time) (err error) {
+	b.take(m, now)
+	if j.refusal != nil {
+		b.refuse(&m, j.refusal)
+		return nil
 	}
-	b.alerts, err = appendAlerts(b.alerts, v)
+	b.stored(&j.trace, &j.verdict, j.meta)
+	b.receipted(&j.trace, j.meta)
+	if j.verdict.Status == schema.StatusCardUnknown {
+		b.unknown[strings.Clone(j.verdict.CardID)] = true
+	}
+	b.alerts, err = appendAlerts(b.alerts, &j.verdict)
 	return err
 }
 

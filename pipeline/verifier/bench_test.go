@@ -35,19 +35,14 @@ func BenchmarkJudge(b *testing.B) {
 	for line := range f.Lines() {
 		messages = append(messages, stream.Message{Agent: line.Agent, Data: line.Raw, Received: start})
 	}
+	var judged judgement
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		from := i % len(messages)
 		if from%sliceRows == 0 {
 			judging.warm(b.Context(), messages[from:min(from+sliceRows, len(messages))])
 		}
-		m := &messages[from]
-		refusal, err := judging.admit(&judging.trace, m)
-		if err == nil && refusal == nil {
-			err = judging.verify(b.Context(), &judging.trace, m.Received, start)
-			_ = judging.meta(&judging.trace, m, start)
-		}
-		if err != nil {
+		if err := judging.judge(b.Context(), &judged, &messages[from], start, start); err != nil {
 			b.Fatal(err)
 		}
 	}

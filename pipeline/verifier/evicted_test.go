@@ -124,21 +124,18 @@ func sameVerdicts(t *testing.T, benches []workspace, slice []stream.Message) (ju
 		b := &benches[i]
 		b.warm(t.Context(), slice)
 		for m := range slice {
-			refusal, err := b.admit(&b.trace, &slice[m])
-			if err == nil && refusal == nil {
-				err = b.verify(t.Context(), &b.trace, slice[m].Received, slice[m].Received)
-			}
-			if err != nil {
+			var j judgement
+			if err := b.judge(t.Context(), &j, &slice[m], time.Time{}, slice[m].Received); err != nil {
 				t.Fatal(err)
 			}
-			if refusal != nil {
+			if j.refusal != nil {
 				continue
 			}
-			text, err := json.Marshal(&b.verdict)
+			text, err := json.Marshal(&j.verdict)
 			if err != nil {
 				t.Fatal(err)
 			}
-			texts[i] = append(texts[i], fmt.Appendf(text, " kept until %s", b.meta(&b.trace, &slice[m], time.Time{}).RetainUntil))
+			texts[i] = append(texts[i], fmt.Appendf(text, " kept until %s", j.meta.RetainUntil))
 		}
 	}
 	for i, text := range texts[0] {
@@ -162,7 +159,7 @@ func TestTraceWaitsForACardThatCannotBeFetched(t *testing.T) {
 		}
 		return nil
 	}
-	v.workspace.registry, v.late.registry = registry, registry
+	v.workspaces[0].registry, v.late.registry = registry, registry
 	rig.Publish(t, pipelinetest.Trace("tr-1", "a", "ac", "s", "2026-02-01T00:00:00Z", "pay"))
 	stage := pipelinetest.Go(t, sharing(t, rig, v))
 	awaitDone(t, rig, 1)

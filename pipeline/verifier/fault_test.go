@@ -118,8 +118,8 @@ func judging(t *testing.T, rig *pipelinetest.Rig, f *pipelinetest.Fault) *verifi
 	cfg.BatchAge = 50 * time.Millisecond
 	return &verifier{
 		env: env, cfg: &cfg, rows: world, outlet: world,
-		metrics:   newMetrics(env.Metrics),
-		workspace: newBench(t, registry), newRows: rig.Store.NewTraceBatch,
+		metrics:    newMetrics(env.Metrics),
+		workspaces: []workspace{newBench(t, registry)}, newRows: rig.Store.NewTraceBatch,
 		late: &lateCards{env: env, registry: registry, rows: rig.Store, outlet: world, wake: make(chan struct{}, 1),
 			rechecking: newBench(t, registry)},
 	}

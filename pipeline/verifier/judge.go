@@ -26,14 +26,19 @@ type Registry interface {
 	RetainUntil(agentID string, received time.Time) time.Time
 }
 
-// workspace judges one trace after the other in reused memory. It must be used by one goroutine.
+// workspace judges one message after the other in reused memory. It must be used by one goroutine.
 type workspace struct {
 	registry Registry
 	messages *messages.Auditor // nil: messages are not checked for any agent
 	rules    *aap.Judge
+	decoder  schema.Decoder
+}
 
-	decoder schema.Decoder
+// judgement is the result of judging one message. It is reused, and its texts alias the message.
+type judgement struct {
+	refusal *schema.Refusal // nil: the message is a trace, and will be stored
 	trace   schema.Trace
+	meta    store.Meta
 	verdict schema.Verdict
 }
 
@@ -48,22 +53,16 @@ func (w *workspace) warm(ctx context.Context, inbox []stream.Message) {
 	})
 }
 
-// judge judges the message that the batch took last, and reports whether it will be stored. An
-// error is from the registry or the message records: then nothing was added, and the call is safe
-// to retry.
-func (w *workspace) judge(ctx context.Context, b *batch, m *stream.Message, created, now time.Time) (stored bool, err error) {
-	refusal, err := w.admit(&w.trace, m)
-	if err != nil {
-		return false, err
+// judge judges a message into j. An error is from the registry or the message records, and the call is safe to retry.
+func (w *workspace) judge(ctx context.Context, j *judgement, m *stream.Message, created, now time.Time) (err error) {
+	if j.refusal, err = w.admit(&j.trace, m); err != nil || j.refusal != nil {
+		return err
 	}
-	if refusal != nil {
-		b.refuse(m, refusal)
-		return false, nil
+	if err := w.verify(ctx, &j.trace, &j.verdict, m.Received, now); err != nil {
+		return err
 	}
-	if err := w.verify(ctx, &w.trace, m.Received, now); err != nil {
-		return false, err
-	}
-	return true, b.judged(&w.trace, &w.verdict, w.meta(&w.trace, m, created))
+	j.meta = w.meta(&j.trace, m, created)
+	return nil
 }
 
 // admit decodes a message into t, or returns why it is refused.
@@ -91,14 +90,14 @@ func (w *workspace) meta(t *schema.Trace, m *stream.Message, created time.Time) 
 	}
 }
 
-// verify judges t, which the broker received at the given time, into w.verdict.
-func (w *workspace) verify(ctx context.Context, t *schema.Trace, received, now time.Time) error {
+// verify judges t, which the broker received at the given time, into v.
+func (w *workspace) verify(ctx context.Context, t *schema.Trace, v *schema.Verdict, received, now time.Time) error {
 	if err := w.registry.Know(ctx, t.AgentID); err != nil { // for the card in force, and for meta
 		return err
 	}
 	card, err := w.registry.Lookup(ctx, t.CardID)
 	if errors.Is(err, cards.ErrUnknown) {
-		w.rules.Unknown(t, now, &w.verdict)
+		w.rules.Unknown(t, now, v)
 		return nil
 	}
 	if err != nil {
@@ -116,10 +115,10 @@ func (w *workspace) verify(ctx context.Context, t *schema.Trace, received, now t
 			return err
 		}
 	}
-	w.rules.Verify(t, card.Compiled, facts, now, &w.verdict)
-	hideSecrets(w.verdict.Violations)
-	hideSecrets(w.verdict.Findings)
-	hideSecrets(w.verdict.Warnings)
+	w.rules.Verify(t, card.Compiled, facts, now, v)
+	hideSecrets(v.Violations)
+	hideSecrets(v.Findings)
+	hideSecrets(v.Warnings)
 	return nil
 }
 

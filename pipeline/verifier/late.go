@@ -204,6 +204,8 @@ func (l *lateCards) judgeRevocations(ctx context.Context, revoked []schema.Revoc
 
 // judgeAll judges traces until next yields fewer than lateRows of them.
 func (l *lateCards) judgeAll(ctx context.Context, w *workspace, next func() iter.Seq2[*store.StoredTrace, error]) error {
+	var trace schema.Trace
+	var verdict schema.Verdict
 	for {
 		verdicts, now := l.rows.NewVerdictBatch(), time.Now()
 		var alerts []wire.Alert
@@ -211,17 +213,17 @@ func (l *lateCards) judgeAll(ctx context.Context, w *workspace, next func() iter
 			if err != nil {
 				return err
 			}
-			if err := w.decoder.Admit(&w.trace, stored.AgentID, stored.Raw); err != nil {
+			if err := w.decoder.Admit(&trace, stored.AgentID, stored.Raw); err != nil {
 				return fmt.Errorf("stored trace %s of agent %s is no longer a valid trace: %w", stored.TraceID, stored.AgentID, err)
 			}
-			if err := w.verify(ctx, &w.trace, stored.Received, now); err != nil {
+			if err := w.verify(ctx, &trace, &verdict, stored.Received, now); err != nil {
 				return err
 			}
-			if w.verdict.Status == schema.StatusCardUnknown { // otherwise the query would return it forever
+			if verdict.Status == schema.StatusCardUnknown { // otherwise the query would return it forever
 				return fmt.Errorf("stored trace %s of agent %s: card %q: %w", stored.TraceID, stored.AgentID, stored.CardID, cards.ErrUnknown)
 			}
-			verdicts.Add(&w.trace, stored.Meta(), &w.verdict)
-			if alerts, err = appendAlerts(alerts, &w.verdict); err != nil {
+			verdicts.Add(&trace, stored.Meta(), &verdict)
+			if alerts, err = appendAlerts(alerts, &verdict); err != nil {
 				return err
 			}
 		}

@@ -67,7 +67,7 @@ func TestLateAlertsSurviveAFault(t *testing.T) {
 	rig.Register(t, pipelinetest.Card("ac", "a"))
 	late := v.late
 	late.registry = openRegistry(t, rig)
-	late.rows, late.outlet, late.workspace = rig.Store, v.outlet, workspace{registry: late.registry, rules: v.workspace.rules}
+	late.rows, late.outlet, late.workspace = rig.Store, v.outlet, workspace{registry: late.registry, rules: v.workspaces[0].rules}
 	card, err := late.registry.Lookup(t.Context(), "ac")
 	if err != nil {
 		t.Fatal(err)

@@ -100,6 +100,7 @@ type replaying struct {
 
 	traces   []schema.Trace    // of a slice, by message; as many as a slice may have; reused
 	refusals []*schema.Refusal // by message; nil where it is a valid trace
+	verdict  schema.Verdict    // on the trace that was judged last
 
 	batch    batch
 	verdicts *store.VerdictBatch // verdicts on traces that are stored already
@@ -235,11 +236,11 @@ func (w *replaying) trace(ctx context.Context, kept *store.TraceResults, m *stre
 		w.summary.Expired++
 		return nil
 	}
-	if err := w.workspace.verify(ctx, t, m.Received, now); err != nil {
+	v := &w.verdict
+	if err := w.workspace.verify(ctx, t, v, m.Received, now); err != nil {
 		return err
 	}
 	meta.Redelivered = true // it may have been stored since the look-up
-	v := &w.workspace.verdict
 	stored, judged, receipted := kept.Stored(t.Digest, meta.Received), kept.Judged(v), w.book.has(meta)
 	if stored && judged && receipted {
 		w.summary.Unchanged++

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/pipeline/cards"
@@ -105,17 +106,18 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.
 		return service.UnlessEnded(ctx, err)
 	}
 
-	var benches [3]workspace // for judging, late judging and rechecking
+	judges := min(runtime.GOMAXPROCS(0), maxJudges)
+	benches := make([]workspace, judges+2) // for judging, late judging and rechecking
 	for i := range benches {
 		if benches[i], err = newWorkspace(registry, in.auditor, &cfg.Rules); err != nil {
 			return err
 		}
 	}
-	late := &lateCards{env: env, registry: registry, created: bucket.Created, rows: database, outlet: broker, workspace: benches[1], rechecking: benches[2], wake: make(chan struct{}, 1)}
+	late := &lateCards{env: env, registry: registry, created: bucket.Created, rows: database, outlet: broker, workspace: benches[judges], rechecking: benches[judges+1], wake: make(chan struct{}, 1)}
 	v := &verifier{
 		env: env, cfg: cfg, rows: database, outlet: broker,
-		metrics:   newMetrics(env.Metrics),
-		workspace: benches[0], newRows: database.NewTraceBatch, late: late,
+		metrics:    newMetrics(env.Metrics),
+		workspaces: benches[:judges], newRows: database.NewTraceBatch, late: late,
 	}
 	results := &sink.Coherence{Env: env, Rows: database, Letters: broker, Cards: registry}
 	decisions := &sink.Messages{Env: env, Rows: database, Ledger: broker, Policies: policies, Cards: registry}

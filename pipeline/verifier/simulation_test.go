@@ -169,8 +169,11 @@ func (s *simulation) want(sequence uint64) wanted {
 	stored := s.traces.At(sequence)
 	m := stream.Message{Data: stored.Data, Agent: stored.Agent, Partition: stored.Partition, Sequence: sequence, Received: stored.Received}
 	in := &batch{rows: new(store.Store).NewTraceBatch(), unknown: map[string]bool{}}
-	in.take(m, stored.Received)
-	found, err := s.judge.judge(s.t.Context(), in, &m, s.traces.Created, stored.Received)
+	var j judgement
+	err := s.judge.judge(s.t.Context(), &j, &m, s.traces.Created, stored.Received)
+	if err == nil {
+		err = in.add(m, &j, stored.Received)
+	}
 	if err != nil {
 		s.w.Wrong("judge message %d alone: %v", sequence, err)
 	}
@@ -178,8 +181,8 @@ func (s *simulation) want(sequence uint64) wanted {
 	for _, alert := range in.alerts { // also of a trace that no table accepts
 		want.alerts = append(want.alerts, alert.ID)
 	}
-	if found && !isUnstorable(stored.Data) {
-		id, t := in.rows.ID(0), &s.judge.trace
+	if j.refusal == nil && !isUnstorable(stored.Data) {
+		id, t := in.rows.ID(0), &j.trace
 		want.card = id.Card
 		want.trace = &store.StoredTrace{
 			AgentID: strings.Clone(t.AgentID), TraceID: strings.Clone(t.TraceID), CardID: strings.Clone(t.CardID), SessionID: strings.Clone(schema.SessionID(t)),
@@ -226,7 +229,7 @@ func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 	late := &lateCards{env: p.Env, registry: registry, created: bucket.Created, rows: rows, outlet: outlet, workspace: lateJudging, rechecking: rechecking, wake: make(chan struct{}, 1)}
 	v := &verifier{
 		env: p.Env, cfg: &cfg, rows: rows, outlet: outlet, metrics: newMetrics(p.Env.Metrics),
-		workspace: judging, newRows: new(store.Store).NewTraceBatch, late: late,
+		workspaces: []workspace{judging}, newRows: new(store.Store).NewTraceBatch, late: late,
 	}
 	known := make(chan struct{})
 	return service.Group(ctx,

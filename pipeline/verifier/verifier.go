@@ -2,7 +2,11 @@ package verifier
 
 import (
 	"context"
+	"slices"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/plumbline/plumbline/pipeline/service"
 	"github.com/plumbline/plumbline/pipeline/store"
@@ -34,26 +38,33 @@ type Outlet interface {
 	DeadLetter(ctx context.Context, letter wire.DeadLetter) error
 }
 
-// verifier is the running stage. One goroutine fetches and judges (collect), another commits.
-// While a batch is committed the next one is filled.
+// verifier is the running stage. One goroutine fetches and judges (collect), with the help of others in a large
+// slice; another one commits. While a batch is committed the next one is filled.
 type verifier struct {
-	env       *service.Env
-	cfg       *Config
-	source    Source // of the current term
-	rows      Rows
-	outlet    Outlet
-	metrics   *metrics
-	workspace workspace
-	newRows   func() *store.TraceBatch
-	late      *lateCards
+	env        *service.Env
+	cfg        *Config
+	source     Source // of the current term
+	rows       Rows
+	outlet     Outlet
+	metrics    *metrics
+	workspaces []workspace // as many as judge at the same time
+	newRows    func() *store.TraceBatch
+	late       *lateCards
 
-	inbox []stream.Message
+	inbox      []stream.Message
+	judgements [judgedTogether]judgement
 }
 
 // Messages are fetched in slices, so judging overlaps with delivery.
 const (
 	sliceRows = 1000
 	sliceWait = 20 * time.Millisecond
+)
+
+const (
+	judgedTogether = 128 // messages, at most; their judgements fit into the cache of a core
+	leastShare     = 32  // messages that are worth another goroutine
+	maxJudges      = 4   // with more of them storing takes longer than judging
 )
 
 // run judges until ctx ends, and then commits the last batch within the drain budget.
@@ -125,38 +136,61 @@ func (v *verifier) fill(ctx, work context.Context, b *batch, full chan<- *batch)
 		if err != nil && ctx.Err() == nil {
 			return false, err
 		}
-		if err := v.judgeAll(work, b); err != nil {
+		if err := v.judgeAll(work, b, time.Now()); err != nil {
 			return false, err
 		}
 	}
 	return false, nil
 }
 
-func (v *verifier) judgeAll(ctx context.Context, b *batch) error {
-	now := time.Now()
-	created := v.source.StreamCreated()
+// judgeAll judges what was fetched, and adds the results to the batch in the order of the stream.
+func (v *verifier) judgeAll(ctx context.Context, b *batch, now time.Time) error {
 	if b.rows.Len() == 0 {
 		_, b.revocations = v.late.registry.RevocationsSince(0)
 	}
-	v.workspace.warm(ctx, v.inbox)
-	for i := range v.inbox {
-		m := &v.inbox[i]
-		b.take(*m, now)
-		stored, err := v.workspace.judge(ctx, b, m, created, now)
-		if err != nil {
-			err = v.env.Retry.Do(ctx, "judge trace", func() (err error) {
-				stored, err = v.workspace.judge(ctx, b, m, created, now)
-				return err
-			})
-		}
-		if err != nil {
+	v.workspaces[0].warm(ctx, v.inbox)
+	for messages := range slices.Chunk(v.inbox, judgedTogether) {
+		if err := v.judgeTogether(ctx, messages, now); err != nil {
 			return err
 		}
-		if stored {
-			v.metrics.judged(&v.workspace.verdict)
+		for i := range messages {
+			j := &v.judgements[i]
+			if err := b.add(messages[i], j, now); err != nil {
+				return err
+			}
+			if j.refusal == nil {
+				v.metrics.judged(&j.verdict)
+			}
 		}
 	}
 	return nil
+}
+
+// judgeTogether judges messages into v.judgements. Each workspace takes the next message that none has taken.
+func (v *verifier) judgeTogether(ctx context.Context, messages []stream.Message, now time.Time) error {
+	created := v.source.StreamCreated()
+	var taken atomic.Int64
+	group, ctx := errgroup.WithContext(ctx)
+	for w := range min(len(v.workspaces), len(messages)/leastShare+1) {
+		group.Go(func() error {
+			for {
+				i := int(taken.Add(1)) - 1
+				if i >= len(messages) {
+					return nil
+				}
+				err := v.workspaces[w].judge(ctx, &v.judgements[i], &messages[i], created, now)
+				if err != nil {
+					err = v.env.Retry.Do(ctx, "judge trace", func() error {
+						return v.workspaces[w].judge(ctx, &v.judgements[i], &messages[i], created, now)
+					})
+				}
+				if err != nil {
+					return err
+				}
+			}
+		})
+	}
+	return group.Wait()
 }
 
 // commit makes a batch durable and then records that it is done. The order of the steps is the
