@@ -18,29 +18,45 @@ var ErrNoObject = errors.New("not a JSON object")
 
 // DecodeMembers reads one object whose members may have any names. Names and values alias raw.
 func DecodeMembers(raw []byte) (all Members, err error) {
-	err = eachMember(trimSpace(raw), func(m Member, _, _ int) { all = append(all, m) })
+	found, err := locate(trimSpace(raw))
+	for i := range found {
+		all = append(all, found[i].Member)
+	}
 	return all, err
 }
 
-// eachMember calls f with each member of an object, and with the places between which the
-// member lies, including the comma before it. An error may follow after some calls of f.
-func eachMember(object []byte, f func(m Member, from, to int)) error {
-	var r reader
+// located is a member of an object and the place where it lies, including the comma before it.
+type located struct {
+	Member
+	place
+}
+
+// locate returns the members of an object.
+func locate(object []byte) (found []located, err error) {
+	r := reader{scanning: true}
+	if found = r.located(object); errors.Is(r.err, errDoubt) {
+		r.scanning = false
+		found = r.located(object)
+	}
+	if err := r.refusal(ReasonInvalidJSON); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoObject, err)
+	}
+	return found, nil
+}
+
+// located reads the members of an object. They are not all of them if there is a fault.
+func (r *reader) located(object []byte) (found []located) {
 	r.reset(object)
 	if r.enter('{', "an object") {
 		for r.more() {
-			from := r.offset()
-			m := Member{Name: r.name()}
-			if m.Value = r.value(); r.err == nil {
-				f(m, from, r.offset())
-			}
+			m := located{place: place{from: r.offset()}}
+			m.Name, m.Value = r.name(), r.value()
+			m.to = r.offset()
+			found = append(found, m)
 		}
 	}
 	r.end()
-	if err := r.refusal(ReasonInvalidJSON); err != nil {
-		return fmt.Errorf("%w: %w", ErrNoObject, err)
-	}
-	return nil
+	return found
 }
 
 // CutMember returns the object without its member called name, and the raw value of that
@@ -49,21 +65,21 @@ func eachMember(object []byte, f func(m Member, from, to int)) error {
 // added.
 func CutMember(object []byte, name string) (rest, value []byte, err error) {
 	object = trimSpace(object)
-	var start, end int
-	err = eachMember(object, func(m Member, from, to int) {
-		if m.Name == name {
-			value, start, end = bytes.Clone(m.Value), from, to
-		}
-	})
+	found, err := locate(object)
 	if err != nil {
 		return nil, nil, err
 	}
-	if value != nil && object[start-1] == '{' { // the first member: remove the comma after it
+	i := slices.IndexFunc(found, func(m located) bool { return m.Name == name })
+	if i < 0 {
+		return bytes.Clone(object), nil, nil
+	}
+	start, end := found[i].from, found[i].to
+	if object[start-1] == '{' { // the first member: remove the comma after it
 		if after := bytes.TrimLeft(object[end:], jsonSpace); after[0] == ',' {
 			end = len(object) - len(after) + 1
 		}
 	}
-	return slices.Concat(object[:start], object[end:]), value, nil
+	return slices.Concat(object[:start], object[end:]), bytes.Clone(found[i].Value), nil
 }
 
 // PutMember returns the object with a last member of that name and raw value. It replaces an
@@ -101,6 +117,9 @@ func Canonical(value []byte) ([]byte, error) {
 	if form.Canonicalize() != nil {
 		return nil, errors.New("not strict JSON: malformed, not UTF-8, or with a name twice in one object")
 	}
+	if allExact(value) {
+		return form, nil
+	}
 	dec := jsontext.NewDecoder(bytes.NewBuffer(value), jsontext.AllowDuplicateNames(true)) // there are none: Canonicalize refuses them
 	for first := true; first || dec.StackDepth() > 0; first = false {
 		token, err := dec.ReadToken()
@@ -112,6 +131,13 @@ func Canonical(value []byte) ([]byte, error) {
 		}
 	}
 	return form, nil
+}
+
+// allExact reports whether every number of a strict JSON value is exact. It reports false where it does not know.
+func allExact(value []byte) bool {
+	var s scanner
+	s.reset(value)
+	return s.value() != nil && !s.long
 }
 
 // exact reports whether number, if it is written as an integer, has the same digits as the

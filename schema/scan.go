@@ -22,6 +22,8 @@ type scanner struct {
 
 	levels []level // the open objects and arrays, below them the record itself
 	names  []place // of the open objects, in order
+
+	long bool // an integer was read that may have more digits than a float64 holds
 }
 
 // level is the state of an object or array that is being read.
@@ -35,12 +37,15 @@ type level struct {
 // place is the position of a text in the record.
 type place struct{ from, to int }
 
+// exactDigits is how many digits every integer may have that a float64 holds.
+const exactDigits = 15
+
 // maxScannedNames is how many names an object may have in the scanner, which compares each name
 // with all others of the object.
 const maxScannedNames = 64
 
 func (s *scanner) reset(raw []byte) {
-	s.raw, s.at, s.kind = raw, 0, 0
+	s.raw, s.at, s.kind, s.long = raw, 0, 0, false
 	s.levels, s.names = append(s.levels[:0], level{}), s.names[:0]
 }
 
@@ -274,6 +279,9 @@ func (s *scanner) number(from int) (to int) {
 	whole := at
 	if at = s.digits(at); at == whole || at > whole+1 && s.raw[whole] == '0' {
 		return -1
+	}
+	if at-whole > exactDigits {
+		s.long = true
 	}
 	if at < len(s.raw) && s.raw[at] == '.' {
 		fraction := at + 1
