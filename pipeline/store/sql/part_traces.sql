@@ -8,4 +8,4 @@ PREWHERE tenant = {tenant:String}
         AND agent_id = {agent:String} AND session_id = {session:String}
       WHERE stream_sequence > {after:UInt64} AND stream_sequence <= {cut:UInt64}
       UNION ALL SELECT toFixedString(unhex(arrayJoin({digests:Array(String)})), 32))
-SETTINGS max_block_size = 128 -- as in session_traces
+SETTINGS max_block_size = 128, enable_vertical_final = 0 -- as in session_traces

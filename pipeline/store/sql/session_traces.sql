@@ -5,4 +5,5 @@ PREWHERE tenant = {tenant:String}
   AND (agent_id, session_id) IN (
       SELECT pair.1, pair.2 FROM (SELECT arrayJoin(arrayZip({agents:Array(String)}, {sessions:Array(String)})) AS pair))
 SETTINGS use_skip_indexes_if_final_exact_mode = 0, -- copies of a record have the same session
-         max_block_size = 128 -- the driver grows the memory of each block's records step by step
+         max_block_size = 128, -- a block of usual records fits into the memory that a column of records begins with (package database)
+         enable_vertical_final = 0 -- otherwise each block has all rows of a granule
