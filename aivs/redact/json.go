@@ -148,6 +148,7 @@ type redactor struct {
 	texts   int    // how many strings raw is nested in
 	kept    string // members with this name are not hidden; empty: there are none
 	decoder *jsontext.Decoder
+	name    []byte // of the member that is read; the memory is used again
 	next    int    // where mayApply finds something next; see plain
 	out     []byte // raw[:copied], redacted
 	copied  int
@@ -216,11 +217,10 @@ func (r *redactor) object(within scope) error {
 		if err != nil {
 			return err
 		}
-		inner, err := jsontext.AppendUnquote(nil, quoted)
-		if err != nil {
+		if r.name, err = jsontext.AppendUnquote(r.name[:0], quoted); err != nil {
 			return err
 		}
-		name := string(inner)
+		name := string(r.name)
 		mayHide := !plain && name != r.kept
 		switch {
 		case mayHide && within.hides(name):
