@@ -63,25 +63,17 @@ type verdictRow struct {
 	Verified          bool      `ch:"verified"`
 	RecommendedAction string    `ch:"recommended_action"`
 
-	ViolationTypes        []string `ch:"violations.type"`
-	ViolationSeverities   []string `ch:"violations.severity"`
-	ViolationDescriptions []string `ch:"violations.description"`
-	ViolationFields       []string `ch:"violations.trace_field"`
-	WarningTypes          []string `ch:"warnings.type"`
-	WarningSeverities     []string `ch:"warnings.severity"`
-	WarningDescriptions   []string `ch:"warnings.description"`
-	WarningFields         []string `ch:"warnings.trace_field"`
-	FindingTypes          []string `ch:"findings.type"`
-	FindingSeverities     []string `ch:"findings.severity"`
-	FindingDescriptions   []string `ch:"findings.description"`
-	FindingFields         []string `ch:"findings.trace_field"`
+	// The driver is slow at arrays, so each kind of remarks has one (see remarks).
+	Violations []string `ch:"all_violations"`
+	Warnings   []string `ch:"all_warnings"`
+	Findings   []string `ch:"all_findings"`
 
 	SimilarityScore  float64   `ch:"similarity_score"`
 	Similarities     []float64 `ch:"similarities"`
 	MeanSimilarity   float64   `ch:"mean_similarity"`
 	Trend            float64   `ch:"trend"`
 	AlgorithmVersion string    `ch:"algorithm_version"`
-	Checks           string    `ch:"checks"` // one line each: the driver is slow at arrays
+	Checks           string    `ch:"checks"` // one line each
 	AbsentTriggers   []uint16  `ch:"absent_triggers"`
 	GroundedClaims   uint32    `ch:"grounded_claims"`
 	InferredClaims   uint32    `ch:"inferred_claims"`
@@ -93,9 +85,9 @@ func (r *verdictRow) verdict() *schema.Verdict {
 		Verified: r.Verified, Status: schema.VerdictStatus(r.Status),
 		RecommendedAction: schema.Recommendation(r.RecommendedAction),
 		TraceID:           r.TraceID, AgentID: r.AgentID, CardID: r.CardID, Timestamp: r.VerifiedAt,
-		Violations:      remarks(r.ViolationTypes, r.ViolationSeverities, r.ViolationDescriptions, r.ViolationFields),
-		Warnings:        remarks(r.WarningTypes, r.WarningSeverities, r.WarningDescriptions, r.WarningFields),
-		Findings:        remarks(r.FindingTypes, r.FindingSeverities, r.FindingDescriptions, r.FindingFields),
+		Violations:      remarks(r.Violations),
+		Warnings:        remarks(r.Warnings),
+		Findings:        remarks(r.Findings),
 		SimilarityScore: r.SimilarityScore,
 		Metadata: schema.Metadata{
 			AlgorithmVersion: r.AlgorithmVersion, EngineVersion: r.EngineVersion, Profile: r.Profile,
@@ -115,11 +107,13 @@ func (r *verdictRow) verdict() *schema.Verdict {
 	return v
 }
 
-func remarks(types, severities, descriptions, fields []string) []schema.Remark {
-	out := make([]schema.Remark, len(types))
-	for i := range types {
+// remarks returns the remarks whose types, severities, descriptions and fields parts has, in this order.
+func remarks(parts []string) []schema.Remark {
+	n := len(parts) / 4
+	out := make([]schema.Remark, n)
+	for i := range out {
 		out[i] = schema.Remark{
-			Type: types[i], Severity: schema.Severity(severities[i]), Description: descriptions[i], Field: fields[i],
+			Type: parts[i], Severity: schema.Severity(parts[n+i]), Description: parts[2*n+i], Field: parts[3*n+i],
 		}
 	}
 	return out
