@@ -16,6 +16,9 @@ ifneq ($(CC_FOUND),)
 RACE := -race
 TEST_ENV := CGO_ENABLED=1 GORACE="atexit_sleep_ms=20 $$GORACE"
 endif
+# Compilers and analysers hold most of what they read until they end. With fewer collections they take a fifth less CPU time, and up to
+# 1.5 GB; lint half as much. Tests run without it: what they test runs as it does elsewhere.
+LESS_GC := GOGC=400
 # What runs without the race detector is compiled as the programs of make build are, so a package is compiled once for both.
 PLAIN_ENV := CGO_ENABLED=0
 
@@ -37,6 +40,8 @@ ONE_GOROUTINE := ./aivs ./aivs/export ./ledger ./fleet ./integration/floors \
 # Tests of pipeline/drift that skip with the race detector: they start no goroutine, and take a minute with it (integration/floors
 # checks that none is missing here).
 WITHOUT_RACE := TestSeriesAreSmallInMemory TestNoSeriesAtRestIsLarge
+# Tests that wait more than they work: they run first, beside those that work, for at the end a core would be idle meanwhile.
+WAITING := ./web ./pipeline/webhook ./pipeline/verifier ./pipeline/reconcile
 space := $(subst ,, )
 
 # go vet is told of the race detector so that what it compiles serves the tests, too: on
@@ -46,12 +51,12 @@ space := $(subst ,, )
 # Those of integration/web need a browser (make test-web).
 test:
 	@test -n "$(RACE)" || echo "make test: no C compiler found: the race detector is off"
-	$(TEST_ENV) $(GO) vet $(RACE) ./...
-	$(PLAIN_ENV) $(GO) -C integration/helm vet .
+	$(TEST_ENV) $(LESS_GC) $(GO) vet $(RACE) ./...
+	$(PLAIN_ENV) $(LESS_GC) $(GO) -C integration/helm vet .
 	$(PLAIN_ENV) $(GO) test -vet=off -timeout 20m $(ONE_GOROUTINE) ./aap/drift/trial
 	$(PLAIN_ENV) $(GO) test -vet=off -timeout 20m -run '^($(subst $(space),|,$(WITHOUT_RACE)))$$' ./pipeline/drift
 	$(TEST_ENV) sh integration/inmemory.sh $(GO) test $(RACE) -vet=off -timeout 20m -p 4 \
-	  $$($(GO) list ./... | grep -vxF "$$($(GO) list $(ONE_GOROUTINE) ./integration/web)")
+	  $(WAITING) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(ONE_GOROUTINE) ./integration/web)")
 
 # The pages that people look at, in headless Chromium.
 test-web: chromium
@@ -79,7 +84,7 @@ QUICK := ./schema/... ./aap/... ./aivs/... ./message/... ./ledger/... ./docs/...
 	./pipeline/subject ./pipeline/wire ./pipeline/events ./pipeline/keyfile ./pipeline/keystore ./pipeline/durable ./pipeline/outbox \
 	./pipeline/destination ./pipeline/auth ./pipeline/obs ./pipeline/reload ./pipeline/transport
 quick: lint
-	$(TEST_ENV) $(GO) vet $(RACE) ./...
+	$(TEST_ENV) $(LESS_GC) $(GO) vet $(RACE) ./...
 	$(GO) test -vet=off -timeout 5m $(QUICK)
 
 # Faults that the compiler and vet do not find; integration/lint says which, and
@@ -87,9 +92,9 @@ quick: lint
 # vet is; without the version of the repository in it, it keeps what it found before.
 LINT := $(CURDIR)/bin/lint
 lint:
-	CGO_ENABLED=0 $(GO) -C integration/lint build -buildvcs=false -trimpath -o $(LINT) .
+	CGO_ENABLED=0 $(LESS_GC) $(GO) -C integration/lint build -buildvcs=false -trimpath -o $(LINT) .
 	@unformatted=$$(gofmt -l .) && test -z "$$unformatted" || { echo "make lint: not as gofmt writes it: run gofmt -w on $$unformatted"; exit 1; }
-	$(TEST_ENV) GOFLAGS="$$($(GO) env GOFLAGS) $(RACE)" $(LINT) ./...
+	$(TEST_ENV) $(LESS_GC) GOFLAGS="$$($(GO) env GOFLAGS) $(RACE)" $(LINT) ./...
 
 # The alert rules, read by Prometheus' own tool, and their tests: a series of metrics raises
 # the alert that it must. Needs promtool (apt-get install prometheus).
