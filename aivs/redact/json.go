@@ -211,7 +211,8 @@ func (r *redactor) object(within scope) error {
 	if _, err := r.decoder.ReadToken(); err != nil {
 		return err
 	}
-	paired := r.rules.has(RuleNameValue) && r.rules.hasSecretName(r.rest()) // another member names the secret that a member "value" holds
+	members := r.rest()
+	var searched, paired bool // whether another member names the secret that a member "value" holds
 	for r.decoder.PeekKind() != '}' {
 		quoted, plain, err := r.text(within)
 		if err != nil {
@@ -222,10 +223,14 @@ func (r *redactor) object(within scope) error {
 		}
 		name := string(r.name)
 		mayHide := !plain && name != r.kept
+		valued := r.rules.has(RuleNameValue) && namesValue(name)
+		if valued && !searched {
+			searched, paired = true, r.rules.hasSecretName(members)
+		}
 		switch {
 		case mayHide && within.hides(name):
 			err = r.hide(Count{Draft: 1})
-		case mayHide && r.rules.has(RuleUnicode) && within.hides(plainName(name)), paired && slices.Contains(valueNames, strings.ToLower(name)):
+		case mayHide && r.rules.has(RuleUnicode) && within.hides(plainName(name)), valued && paired:
 			err = r.hide(Count{Optional: 1})
 		default:
 			err = r.value(place{scope: within.below(name), headers: namesHeaders(name)})
@@ -316,6 +321,11 @@ var (
 	nameNames  = []string{"name", "key", "k", "header", "field", "param", "parameter", "property", "variable"}
 	valueNames = []string{"value", "val", "v", "values"}
 )
+
+// namesValue reports whether a member called name may hold the value of a pair.
+func namesValue(name string) bool {
+	return len(name) <= len("values") && slices.Contains(valueNames, strings.ToLower(name))
+}
 
 // namesHeaders reports whether the value of a member called name is a set of headers.
 func namesHeaders(name string) bool {
