@@ -20,8 +20,9 @@ const (
 	// roomToStart is the disk space that must be free before a server is started.
 	roomToStart = keepFree / 4
 
-	// watchEvery is how often watch asks the library for failed writes.
-	watchEvery = time.Second
+	// watchEvery is how often watch asks the library for failed writes. Each question costs it some
+	// milliseconds of CPU.
+	watchEvery = 5 * time.Second
 	// watchPatience bounds one such query.
 	watchPatience = 2 * time.Second
 )

@@ -104,11 +104,11 @@ func nearName(name string, names []string) string {
 	}
 	letters := lettersOf(name)
 	for _, known := range names {
-		plain, slips := strings.ReplaceAll(known, "_", ""), 1
-		if len(plain) >= 10 {
+		n, slips := len(known)-strings.Count(known, "_"), 1
+		if n >= 10 {
 			slips = 2
 		}
-		if d := len(letters) - len(plain); max(d, -d) <= slips && distance(letters, plain) <= slips {
+		if d := len(letters) - n; max(d, -d) <= slips && distance(letters, strings.ReplaceAll(known, "_", "")) <= slips {
 			return known
 		}
 	}
@@ -118,7 +118,7 @@ func nearName(name string, names []string) string {
 // lettersOf returns the lower-case ASCII letters of s. It drops all other characters: they are
 // separators or typing errors.
 func lettersOf(s string) string {
-	if len(s) > 64 { // bounds the comparison: no known name is nearly as long
+	if len(s) > mostLetters { // bounds the comparison: no known name is nearly as long
 		return ""
 	}
 	return strings.Map(func(c rune) rune {
@@ -129,15 +129,18 @@ func lettersOf(s string) string {
 	}, strings.ToLower(s))
 }
 
-// distance is the edit distance of two texts (Levenshtein). Exchanging two neighbouring letters
-// is one step.
+// mostLetters is more than any known name has.
+const mostLetters = 64
+
+// distance is the edit distance of two texts (Levenshtein), of which b has at most mostLetters bytes. Exchanging
+// two neighbouring letters is one step.
 func distance(a, b string) int {
-	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
+	var rows [3][mostLetters + 1]int
+	before, last, row := &rows[0], &rows[1], &rows[2]
+	for j := range len(b) + 1 {
 		last[j] = j
 	}
 	for i := range len(a) {
-		row := make([]int, len(b)+1)
 		row[0] = i + 1
 		for j := range len(b) {
 			cost := 1
@@ -149,7 +152,7 @@ func distance(a, b string) int {
 				row[j+1] = min(row[j+1], before[j-1]+1)
 			}
 		}
-		before, last = last, row
+		before, last, row = last, row, before
 	}
 	return last[len(b)]
 }

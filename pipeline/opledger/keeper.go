@@ -64,7 +64,7 @@ type Keeper struct {
 const (
 	batchMessages = 1000
 	batchBytes    = 8 << 20
-	batchWait     = time.Second
+	batchWait     = 3 * time.Second
 )
 
 // Run chains until ctx ends: it appends events to the book, and then stores the new entries as rows.

@@ -88,9 +88,14 @@ const batchWorth = 1000
 // at since, has waited for BatchAge, or for half of it with batchWorth traces. A batch that is due only
 // by its age may grow while the previous one is being committed.
 func (c *Config) BatchDue(traces, bytes int, since, now time.Time) bool {
+	return traces > 0 && (c.BatchFull(traces, bytes) || c.dueIn(traces, since, now) <= 0)
+}
+
+// dueIn returns how long it takes until a batch is due by its age.
+func (c *Config) dueIn(traces int, since, now time.Time) time.Duration {
 	age := c.BatchAge
 	if traces >= batchWorth {
 		age /= 2
 	}
-	return traces > 0 && (c.BatchFull(traces, bytes) || !now.Before(since.Add(age)))
+	return since.Add(age).Sub(now)
 }

@@ -55,10 +55,12 @@ type verifier struct {
 	judgements [judgedTogether]judgement
 }
 
-// Messages are fetched in slices, so judging overlaps with delivery.
+// Messages are fetched in slices, so judging overlaps with delivery. A slice of a few messages costs more for
+// each of them, so a fetch waits for a full slice, but at most until the batch is due.
 const (
 	sliceRows = 1000
-	sliceWait = 20 * time.Millisecond
+	leastWait = 20 * time.Millisecond
+	mostWait  = 200 * time.Millisecond
 )
 
 const (
@@ -124,10 +126,14 @@ func (v *verifier) fill(ctx, work context.Context, b *batch, full chan<- *batch)
 			default:
 			}
 		}
+		wait := leastWait
+		if len(b.messages) > 0 {
+			wait = min(max(v.cfg.dueIn(len(b.messages), b.since, time.Now()), leastWait), mostWait)
+		}
 		v.inbox = v.inbox[:0]
 		err := v.env.Retry.Do(ctx, "fetch traces", func() (err error) { // after a crash between here and the last step of commit they are read again
 			most := min(sliceRows, v.cfg.BatchRows-len(b.messages))
-			v.inbox, err = v.source.Fetch(ctx, v.inbox, most, v.cfg.BatchBytes-b.bytes, sliceWait)
+			v.inbox, err = v.source.Fetch(ctx, v.inbox, most, v.cfg.BatchBytes-b.bytes, wait)
 			if len(v.inbox) > 0 {
 				return nil
 			}
