@@ -5,6 +5,9 @@ import (
 	"errors"
 	"maps"
 	"reflect"
+	"runtime"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -84,6 +87,44 @@ func TestSeveralJudgesGiveTheBatchOfOne(t *testing.T) {
 	}
 	if stumbles.failed.Load() < 5 {
 		t.Errorf("%d look-ups failed: too few for this test", stumbles.failed.Load())
+	}
+}
+
+// Judging long traces together takes little memory at a time, and none of it stays: an element of a list takes sixteen
+// times the bytes of "{},".
+func TestLongTracesLeaveNoMemory(t *testing.T) {
+	long := []byte(`{"trace_id":"t","agent_id":"a","card_id":"c","timestamp":"2026-03-01T00:00:00Z","action":{"type":"execute","name":"pay","category":"bounded"},` +
+		`"decision":{"alternatives_considered":[{"option_id":"o","description":"d"}],"selected":"o","selection_reasoning":"r","values_applied":[]},` +
+		`"escalation":{"triggers_checked":[{}` + strings.Repeat(",{}", 20_000) + `]}}`)
+	inbox := make([]stream.Message, 64)
+	for i := range inbox {
+		inbox[i] = stream.Message{Agent: "a", Data: long, Received: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), Sequence: uint64(i + 1)}
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	v, b := judgeSlice(t, &stumbling{Registry: cards.New(growing{}, growing{}, 0), unknown: "c"}, maxJudges, inbox)
+	if b.rows.Len() != len(inbox) {
+		t.Fatalf("%d of %d traces are valid", b.rows.Len(), len(inbox))
+	}
+	b = nil
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if stays := int64(after.HeapAlloc) - int64(before.HeapAlloc); stays > 8<<20 {
+		t.Errorf("%d MiB stay after %d traces of %d KiB", stays>>20, len(inbox), len(long)>>10)
+	}
+	runtime.KeepAlive(v)
+}
+
+// Messages are judged together up to a number and a size.
+func TestTogether(t *testing.T) {
+	for _, c := range []struct{ size, messages, want int }{
+		{1, 3, 3}, {1, judgedTogether + 1, judgedTogether}, {judgedBytes / 4, 9, 4}, {judgedBytes/4 + 1, 9, 3}, {judgedBytes + 1, 2, 1},
+	} {
+		messages := slices.Repeat([]stream.Message{message(c.size)}, c.messages)
+		if got := together(messages); got != c.want {
+			t.Errorf("of %d messages of %d bytes %d are judged together, want %d", c.messages, c.size, got, c.want)
+		}
 	}
 }
 

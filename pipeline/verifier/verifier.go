@@ -2,7 +2,6 @@ package verifier
 
 import (
 	"context"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -63,10 +62,14 @@ const (
 	mostWait  = 200 * time.Millisecond
 )
 
+// Messages that are judged together. Decoded, a message may take sixteen times its size.
 const (
-	judgedTogether = 128 // messages, at most; their judgements fit into the cache of a core
-	leastShare     = 32  // messages that are worth another goroutine
-	maxJudges      = 4   // with more of them storing takes longer than judging
+	judgedTogether = 128     // messages, at most; their judgements fit into the cache of a core
+	judgedBytes    = 4 << 20 // of messages, at most, unless it is one message
+	leastShare     = 32      // messages that are worth another goroutine
+	maxJudges      = 4       // with more of them storing takes longer than judging
+
+	reusedBytes = 4 << 10 // the judgement of a larger message is not reused: its memory would stay for good
 )
 
 // run judges until ctx ends, and then commits the last batch within the drain budget.
@@ -155,7 +158,10 @@ func (v *verifier) judgeAll(ctx context.Context, b *batch, now time.Time) error 
 		_, b.revocations = v.late.registry.RevocationsSince(0)
 	}
 	v.workspaces[0].warm(ctx, v.inbox)
-	for messages := range slices.Chunk(v.inbox, judgedTogether) {
+	for rest := v.inbox; len(rest) > 0; {
+		n := together(rest)
+		messages := rest[:n]
+		rest = rest[n:]
 		if err := v.judgeTogether(ctx, messages, now); err != nil {
 			return err
 		}
@@ -167,9 +173,22 @@ func (v *verifier) judgeAll(ctx context.Context, b *batch, now time.Time) error 
 			if j.refusal == nil {
 				v.metrics.judged(&j.verdict)
 			}
+			if len(messages[i].Data) > reusedBytes {
+				*j = judgement{}
+			}
 		}
 	}
 	return nil
+}
+
+// together returns how many of the messages are judged together: at least one.
+func together(messages []stream.Message) (n int) {
+	for bytes := 0; n < min(len(messages), judgedTogether); n++ {
+		if bytes += len(messages[n].Data); bytes > judgedBytes && n > 0 {
+			break
+		}
+	}
+	return n
 }
 
 // judgeTogether judges messages into v.judgements. Each workspace takes the next message that none has taken.
