@@ -24,7 +24,7 @@ type Config struct {
 	DataDir      string        `name:"data" aliases:"data-dir" help:"Data directory of the exporter." type:"path"`
 	BundleDir    string        `help:"Directory of the sealed bundles, with a folder for each agent. Empty: bundles/ in the data directory." type:"path"`
 	KeyFile      string        `help:"Signing key: exactly 32 raw bytes, mode 0600; created if it is missing. Empty: keys/session.key in the data directory." type:"path"`
-	Every        time.Duration `help:"How often sessions that are due are sealed. After a round with few sessions, the next one waits five times as long."`
+	Every        time.Duration `help:"How often sessions that are due are sealed. After a round with few sessions, the next one waits four times as long."`
 	Idle         time.Duration `name:"seal-idle" aliases:"idle" help:"A session without a new trace for this long is sealed."`
 	Schedule     []string      `name:"seal-schedule" aliases:"schedule" sep:";" placeholder:"CRON" help:"Times at which all open sessions are sealed: cron expressions of five fields, or @daily, @every 6h and similar, in UTC unless one begins with CRON_TZ=. Later traces make the session's next part."`
 	RotateRows   int           `help:"Maximum number of traces in one bundle; later traces make the session's next part."`

@@ -159,7 +159,7 @@ func (e *exporter) run(ctx context.Context) error {
 // one begins later.
 const (
 	fewSessions = groupSessions / 2
-	fewPause    = 5 // times cfg.Every
+	fewPause    = 4 // times cfg.Every
 )
 
 // pause returns how long after the beginning of a round with so many due sessions the next one begins.

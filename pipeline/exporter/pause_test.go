@@ -9,7 +9,7 @@ import (
 func TestPauseBetweenRounds(t *testing.T) {
 	e := &exporter{cfg: &Config{Every: time.Second}}
 	for due, want := range map[int]time.Duration{
-		0: time.Second, 1: 5 * time.Second, fewSessions - 1: 5 * time.Second, fewSessions: time.Second, 10 * groupSessions: time.Second,
+		0: time.Second, 1: 4 * time.Second, fewSessions - 1: 4 * time.Second, fewSessions: time.Second, 10 * groupSessions: time.Second,
 	} {
 		if got := e.pause(due); got != want {
 			t.Errorf("after a round with %d sessions: %s, want %s", due, got, want)

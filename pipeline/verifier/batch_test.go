@@ -199,3 +199,21 @@ func TestManyTracesWaitHalfAsLong(t *testing.T) {
 		}
 	}
 }
+
+// A fetch waits for a whole slice, but it does not make the batch late.
+func TestFetchWaitsUntilTheBatchIsDue(t *testing.T) {
+	cfg := &Config{BatchAge: time.Second}
+	start := time.Unix(1_760_000_000, 0)
+	for _, c := range []struct {
+		traces int
+		after  time.Duration
+		want   time.Duration
+	}{
+		{0, time.Hour, leastWait}, {1, 0, mostWait}, {1, 900 * time.Millisecond, 100 * time.Millisecond}, {1, time.Minute, leastWait},
+		{batchWorth, 400 * time.Millisecond, 100 * time.Millisecond}, {batchWorth, 490 * time.Millisecond, leastWait},
+	} {
+		if got := cfg.fetchWait(c.traces, start, start.Add(c.after)); got != c.want {
+			t.Errorf("with %d traces, the first of which came %s ago: %s, want %s", c.traces, c.after, got, c.want)
+		}
+	}
+}

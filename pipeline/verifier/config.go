@@ -99,3 +99,17 @@ func (c *Config) dueIn(traces int, since, now time.Time) time.Duration {
 	}
 	return since.Add(age).Sub(now)
 }
+
+const (
+	leastWait = 20 * time.Millisecond
+	mostWait  = 200 * time.Millisecond
+)
+
+// fetchWait returns how long a fetch for a batch waits until it has a whole slice: at most until the batch is
+// due. A slice of a few messages costs more for each of them.
+func (c *Config) fetchWait(traces int, since, now time.Time) time.Duration {
+	if traces == 0 {
+		return leastWait
+	}
+	return min(max(c.dueIn(traces, since, now), leastWait), mostWait)
+}

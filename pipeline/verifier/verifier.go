@@ -54,13 +54,8 @@ type verifier struct {
 	judgements [judgedTogether]judgement
 }
 
-// Messages are fetched in slices, so judging overlaps with delivery. A slice of a few messages costs more for
-// each of them, so a fetch waits for a full slice, but at most until the batch is due.
-const (
-	sliceRows = 1000
-	leastWait = 20 * time.Millisecond
-	mostWait  = 200 * time.Millisecond
-)
+// sliceRows is how many messages are fetched at a time, so judging overlaps with delivery.
+const sliceRows = 1000
 
 // Messages that are judged together. Decoded, a message may take sixteen times its size.
 const (
@@ -69,7 +64,7 @@ const (
 	leastShare     = 32      // messages that are worth another goroutine
 	maxJudges      = 4       // with more of them storing takes longer than judging
 
-	reusedBytes = 4 << 10 // the judgement of a larger message is not reused: its memory would stay for good
+	reusedBytes = 8 << 10 // the judgement of a larger message is not reused: its memory would stay for good
 )
 
 // run judges until ctx ends, and then commits the last batch within the drain budget.
@@ -129,10 +124,7 @@ func (v *verifier) fill(ctx, work context.Context, b *batch, full chan<- *batch)
 			default:
 			}
 		}
-		wait := leastWait
-		if len(b.messages) > 0 {
-			wait = min(max(v.cfg.dueIn(len(b.messages), b.since, time.Now()), leastWait), mostWait)
-		}
+		wait := v.cfg.fetchWait(len(b.messages), b.since, time.Now())
 		v.inbox = v.inbox[:0]
 		err := v.env.Retry.Do(ctx, "fetch traces", func() (err error) { // after a crash between here and the last step of commit they are read again
 			most := min(sliceRows, v.cfg.BatchRows-len(b.messages))
