@@ -22,6 +22,7 @@ type batch struct {
 	messages []stream.Message
 	bytes    int       // total size of the messages
 	since    time.Time // when the first one joined
+	behind   bool      // the stream has more: the last fetch had all that it asked for before its time was over
 	rows     *store.TraceBatch
 	rowOf    []int // the index of each row's message
 	receipts [subject.Partitions][]schema.Receipt
@@ -34,7 +35,7 @@ type batch struct {
 
 func (b *batch) reset() {
 	clear(b.messages)
-	b.messages, b.bytes, b.rowOf = b.messages[:0], 0, b.rowOf[:0]
+	b.messages, b.bytes, b.rowOf, b.behind = b.messages[:0], 0, b.rowOf[:0], false
 	b.rows.Reset()
 	for p := range b.receipts {
 		clear(b.receipts[p])

@@ -32,10 +32,6 @@ func emptyBatch() *batch { return &batch{rows: new(store.Store).NewTraceBatch()}
 // message returns a message of a size.
 func message(size int) stream.Message { return stream.Message{Data: make([]byte, size)} }
 
-func due(cfg *Config, b *batch, now time.Time) bool {
-	return cfg.BatchDue(len(b.messages), b.bytes, b.since, now)
-}
-
 // play runs arrivals through the stage's loop: flush before a row for which there is no room,
 // flush when due, flush at the end.
 func play(cfg *Config, arrivals []arrival) []flushed {
@@ -51,7 +47,7 @@ func play(cfg *Config, arrivals []arrival) []flushed {
 	}
 	for i, a := range arrivals {
 		now = now.Add(a.gap)
-		if due(cfg, b, now) { // by its age
+		if b.due(cfg, now) { // by its age
 			flush(current.first.Add(cfg.BatchAge))
 		}
 		if len(b.messages) > 0 && b.bytes+a.size > cfg.BatchBytes { // the stage fetches only what the batch has room for
@@ -63,7 +59,7 @@ func play(cfg *Config, arrivals []arrival) []flushed {
 		b.take(message(a.size), now)
 		current.rows = append(current.rows, i)
 		current.bytes += a.size
-		if due(cfg, b, now) {
+		if b.due(cfg, now) {
 			flush(now)
 		}
 	}
@@ -134,7 +130,7 @@ func TestDue(t *testing.T) {
 		for _, size := range c.sizes {
 			b.take(message(size), start)
 		}
-		if got := due(cfg, b, start.Add(c.after)); got != c.want {
+		if got := b.due(cfg, start.Add(c.after)); got != c.want {
 			t.Errorf("%s: due %v, want %v", name, got, c.want)
 		}
 		if want := len(c.sizes); len(b.messages) != want {
@@ -150,7 +146,7 @@ func TestAgeAloneDoesNotFill(t *testing.T) {
 	cfg := &Config{BatchRows: 2, BatchBytes: 100, BatchAge: time.Second}
 	b, now := emptyBatch(), time.Unix(1_760_000_000, 0)
 	b.take(message(10), now)
-	if cfg.BatchFull(len(b.messages), b.bytes) || !due(cfg, b, now.Add(time.Second)) {
+	if cfg.BatchFull(len(b.messages), b.bytes) || !b.due(cfg, now.Add(time.Second)) {
 		t.Error("want an old batch with room to be due, and not full")
 	}
 	b.take(message(10), now)
@@ -182,27 +178,39 @@ func TestRequestedEndsAreNoDeadLetters(t *testing.T) {
 	}
 }
 
-// A batch of many traces waits half as long as a small one.
-func TestManyTracesWaitHalfAsLong(t *testing.T) {
+// A batch of many traces waits half as long as a small one, in a backlog twice as long.
+func TestHowLongABatchWaits(t *testing.T) {
 	cfg := &Config{BatchRows: 10 * batchWorth, BatchBytes: 1 << 30, BatchAge: time.Second}
 	start := time.Unix(1_760_000_000, 0)
 	for _, c := range []struct {
 		traces int
-		after  time.Duration
-		want   bool
+		behind bool
+		late   time.Duration // how long ago the broker had received the first trace when it joined
+		want   time.Duration
 	}{
-		{batchWorth - 1, 999 * time.Millisecond, false}, {batchWorth - 1, time.Second, true},
-		{batchWorth, 499 * time.Millisecond, false}, {batchWorth, 500 * time.Millisecond, true},
+		{1, false, 0, time.Second},
+		{batchWorth - 1, false, 0, time.Second},
+		{batchWorth, false, 0, time.Second / 2},
+		{batchWorth, true, backlogAge - 1, time.Second / 2},
+		{batchWorth, false, backlogAge, time.Second / 2}, // the backlog is over
+		{batchWorth, true, backlogAge, 2 * time.Second},
+		{batchWorth - 1, true, backlogAge, time.Second},
 	} {
-		if got := cfg.BatchDue(c.traces, c.traces, start, start.Add(c.after)); got != c.want {
-			t.Errorf("%d traces after %s: due %v, want %v", c.traces, c.after, got, c.want)
+		b := &batch{messages: make([]stream.Message, c.traces), since: start, behind: c.behind}
+		b.messages[0].Received = start.Add(-c.late)
+		if b.due(cfg, start.Add(c.want-1)) || !b.due(cfg, start.Add(c.want)) {
+			t.Errorf("%+v: due in %s", c, b.dueIn(cfg, start))
 		}
+	}
+	full := &batch{messages: make([]stream.Message, cfg.BatchRows), since: start}
+	if empty := new(batch); !full.due(cfg, start) || empty.due(cfg, start) {
+		t.Error("a full batch is not due at once, or an empty one is due")
 	}
 }
 
 // A fetch waits for a whole slice, but it does not make the batch late.
 func TestFetchWaitsUntilTheBatchIsDue(t *testing.T) {
-	cfg := &Config{BatchAge: time.Second}
+	cfg := &Config{BatchRows: 10 * batchWorth, BatchAge: time.Second}
 	start := time.Unix(1_760_000_000, 0)
 	for _, c := range []struct {
 		traces int
@@ -212,7 +220,8 @@ func TestFetchWaitsUntilTheBatchIsDue(t *testing.T) {
 		{0, time.Hour, leastWait}, {1, 0, mostWait}, {1, 900 * time.Millisecond, 100 * time.Millisecond}, {1, time.Minute, leastWait},
 		{batchWorth, 400 * time.Millisecond, 100 * time.Millisecond}, {batchWorth, 490 * time.Millisecond, leastWait},
 	} {
-		if got := cfg.fetchWait(c.traces, start, start.Add(c.after)); got != c.want {
+		b := &batch{messages: make([]stream.Message, c.traces), since: start}
+		if got := b.fetchWait(cfg, start.Add(c.after)); got != c.want {
 			t.Errorf("with %d traces, the first of which came %s ago: %s, want %s", c.traces, c.after, got, c.want)
 		}
 	}

@@ -19,7 +19,7 @@ type Config struct {
 
 	BatchRows  int           `help:"Maximum number of traces in one insert."`
 	BatchBytes int           `help:"Maximum size of the traces in one insert, in bytes."`
-	BatchAge   time.Duration `help:"How long a trace waits for others before it is inserted; half as long if a thousand wait."`
+	BatchAge   time.Duration `help:"How long a trace waits for others before it is inserted; half as long if a thousand wait, twice as long in a backlog."`
 
 	TakeoverAfter time.Duration `help:"How long another verifier may be connected to the broker and not answer until its partitions go to the others. Those of one that was killed go to them sooner."`
 }
@@ -78,38 +78,4 @@ func (c *Config) FileFaults() []config.Fault {
 // BatchFull reports whether no further trace may join a batch.
 func (c *Config) BatchFull(traces, bytes int) bool {
 	return traces >= c.BatchRows || bytes >= c.BatchBytes
-}
-
-// batchWorth is how many traces make a commit worth its cost. A smaller batch waits longer: each insert
-// makes a part, with a sync of some twenty files, and the parts are merged.
-const batchWorth = 1000
-
-// BatchDue reports whether a batch is to be committed: it is full, or its first trace, which joined
-// at since, has waited for BatchAge, or for half of it with batchWorth traces. A batch that is due only
-// by its age may grow while the previous one is being committed.
-func (c *Config) BatchDue(traces, bytes int, since, now time.Time) bool {
-	return traces > 0 && (c.BatchFull(traces, bytes) || c.dueIn(traces, since, now) <= 0)
-}
-
-// dueIn returns how long it takes until a batch is due by its age.
-func (c *Config) dueIn(traces int, since, now time.Time) time.Duration {
-	age := c.BatchAge
-	if traces >= batchWorth {
-		age /= 2
-	}
-	return since.Add(age).Sub(now)
-}
-
-const (
-	leastWait = 20 * time.Millisecond
-	mostWait  = 200 * time.Millisecond
-)
-
-// fetchWait returns how long a fetch for a batch waits until it has a whole slice: at most until the batch is
-// due. A slice of a few messages costs more for each of them.
-func (c *Config) fetchWait(traces int, since, now time.Time) time.Duration {
-	if traces == 0 {
-		return leastWait
-	}
-	return min(max(c.dueIn(traces, since, now), leastWait), mostWait)
 }

@@ -117,14 +117,15 @@ func (v *verifier) collect(ctx, work context.Context, free <-chan *batch, full c
 // committed, so batches are large under load.
 func (v *verifier) fill(ctx, work context.Context, b *batch, full chan<- *batch) (passed bool, err error) {
 	for ctx.Err() == nil && work.Err() == nil && !v.cfg.BatchFull(len(b.messages), b.bytes) {
-		if v.cfg.BatchDue(len(b.messages), b.bytes, b.since, time.Now()) {
+		if b.due(v.cfg, time.Now()) {
 			select {
 			case full <- b:
 				return true, nil
 			default:
 			}
 		}
-		wait := v.cfg.fetchWait(len(b.messages), b.since, time.Now())
+		asked := time.Now()
+		wait := b.fetchWait(v.cfg, asked)
 		v.inbox = v.inbox[:0]
 		err := v.env.Retry.Do(ctx, "fetch traces", func() (err error) { // after a crash between here and the last step of commit they are read again
 			most := min(sliceRows, v.cfg.BatchRows-len(b.messages))
@@ -137,7 +138,9 @@ func (v *verifier) fill(ctx, work context.Context, b *batch, full chan<- *batch)
 		if err != nil && ctx.Err() == nil {
 			return false, err
 		}
-		if err := v.judgeAll(work, b, time.Now()); err != nil {
+		now := time.Now()
+		b.behind = now.Sub(asked) < wait
+		if err := v.judgeAll(work, b, now); err != nil {
 			return false, err
 		}
 	}
