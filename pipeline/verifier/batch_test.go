@@ -178,25 +178,27 @@ func TestRequestedEndsAreNoDeadLetters(t *testing.T) {
 	}
 }
 
-// A batch of many traces waits half as long as a small one, in a backlog twice as long.
+// A batch of many traces waits half as long as a small one; in a backlog twice as long, but not after a start.
 func TestHowLongABatchWaits(t *testing.T) {
 	cfg := &Config{BatchRows: 10 * batchWorth, BatchBytes: 1 << 30, BatchAge: time.Second}
 	start := time.Unix(1_760_000_000, 0)
 	for _, c := range []struct {
 		traces int
 		behind bool
+		first  bool
 		late   time.Duration // how long ago the broker had received the first trace when it joined
 		want   time.Duration
 	}{
-		{1, false, 0, time.Second},
-		{batchWorth - 1, false, 0, time.Second},
-		{batchWorth, false, 0, time.Second / 2},
-		{batchWorth, true, backlogAge - 1, time.Second / 2},
-		{batchWorth, false, backlogAge, time.Second / 2}, // the backlog is over
-		{batchWorth, true, backlogAge, 2 * time.Second},
-		{batchWorth - 1, true, backlogAge, time.Second},
+		{1, false, false, 0, time.Second},
+		{batchWorth - 1, false, false, 0, time.Second},
+		{batchWorth, false, false, 0, time.Second / 2},
+		{batchWorth, true, false, backlogAge - 1, time.Second / 2},
+		{batchWorth, false, false, backlogAge, time.Second / 2}, // the backlog is over
+		{batchWorth, true, false, backlogAge, 2 * time.Second},
+		{batchWorth - 1, true, false, backlogAge, time.Second},
+		{batchWorth, true, true, backlogAge, time.Second / 2},
 	} {
-		b := &batch{messages: make([]stream.Message, c.traces), since: start, behind: c.behind}
+		b := &batch{messages: make([]stream.Message, c.traces), since: start, behind: c.behind, first: c.first}
 		b.messages[0].Received = start.Add(-c.late)
 		if b.due(cfg, start.Add(c.want-1)) || !b.due(cfg, start.Add(c.want)) {
 			t.Errorf("%+v: due in %s", c, b.dueIn(cfg, start))
@@ -224,5 +226,15 @@ func TestFetchWaitsUntilTheBatchIsDue(t *testing.T) {
 		if got := b.fetchWait(cfg, start.Add(c.after)); got != c.want {
 			t.Errorf("with %d traces, the first of which came %s ago: %s, want %s", c.traces, c.after, got, c.want)
 		}
+	}
+}
+
+// Where the last slice was whole, the next one is larger: more agents are looked up together.
+func TestSlicesOfABacklogAreLarger(t *testing.T) {
+	if rows := new(batch).sliceRows(); rows != slice {
+		t.Errorf("a slice of %d messages, want %d", rows, slice)
+	}
+	if rows := (&batch{behind: true}).sliceRows(); rows != behindSlice {
+		t.Errorf("in a backlog a slice of %d messages, want %d", rows, behindSlice)
 	}
 }

@@ -44,7 +44,7 @@ func (r *stumbling) Lookup(ctx context.Context, cardID string) (*cards.Card, err
 // verdict. That holds as well if look-ups fail and are repeated.
 func TestSeveralJudgesGiveTheBatchOfOne(t *testing.T) {
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	f := fleet.New(fleet.Config{Seed: 5, Agents: 50, Traces: sliceRows, Start: start})
+	f := fleet.New(fleet.Config{Seed: 5, Agents: 50, Traces: slice, Start: start})
 	registry := cards.New(growing{}, growing{}, config.DefaultCardCacheBytes)
 	for _, card := range f.Cards() {
 		if _, _, err := registry.Put(t.Context(), card.Raw); err != nil {
@@ -52,7 +52,7 @@ func TestSeveralJudgesGiveTheBatchOfOne(t *testing.T) {
 		}
 	}
 	var unknown schema.Trace
-	inbox := make([]stream.Message, 0, sliceRows)
+	inbox := make([]stream.Message, 0, slice)
 	for line := range f.Lines() {
 		if len(inbox)%50 == 7 {
 			line.Raw = line.Raw[:len(line.Raw)/2]

@@ -54,9 +54,6 @@ type verifier struct {
 	judgements [judgedTogether]judgement
 }
 
-// sliceRows is how many messages are fetched at a time, so judging overlaps with delivery.
-const sliceRows = 1000
-
 // Messages that are judged together. Decoded, a message may take sixteen times its size.
 const (
 	judgedTogether = 128     // messages, at most; their judgements fit into the cache of a core
@@ -94,8 +91,9 @@ func (v *verifier) run(ctx context.Context) error {
 
 // collect fills one batch after the other and passes each to the committer when it is due.
 func (v *verifier) collect(ctx, work context.Context, free <-chan *batch, full chan<- *batch) error {
-	for ctx.Err() == nil && work.Err() == nil {
+	for first := true; ctx.Err() == nil && work.Err() == nil; first = false {
 		b := <-free
+		b.first = first
 		passed, err := v.fill(ctx, work, b, full)
 		if err != nil {
 			return err
@@ -128,7 +126,7 @@ func (v *verifier) fill(ctx, work context.Context, b *batch, full chan<- *batch)
 		wait := b.fetchWait(v.cfg, asked)
 		v.inbox = v.inbox[:0]
 		err := v.env.Retry.Do(ctx, "fetch traces", func() (err error) { // after a crash between here and the last step of commit they are read again
-			most := min(sliceRows, v.cfg.BatchRows-len(b.messages))
+			most := min(b.sliceRows(), v.cfg.BatchRows-len(b.messages))
 			v.inbox, err = v.source.Fetch(ctx, v.inbox, most, v.cfg.BatchBytes-b.bytes, wait)
 			if len(v.inbox) > 0 {
 				return nil
