@@ -2,9 +2,11 @@ package store
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,5 +65,27 @@ func TestCardPosition(t *testing.T) {
 	slices.SortFunc(want, func(a, b CardFacts) int { return cmp.Compare(a.RetentionDays, b.RetentionDays) })
 	if err != nil || !reflect.DeepEqual(facts, want) {
 		t.Errorf("facts %+v, error %v; want %+v", facts, err, want)
+	}
+}
+
+// A verifier in a backlog asks for the cards of the agents of 5,000 messages, each of which may have the longest id.
+func TestCardsOfManyAgents(t *testing.T) {
+	s, _ := open(t)
+	last := strings.Repeat("\\'", schema.MaxIDBytes/2)
+	card := schema.Card{CardID: "ac-1", AgentID: last, IssuedAt: firstEvent, Raw: []byte("{}"), Audit: schema.Audit{RetentionDays: 90}}
+	if err := s.InsertCards(t.Context(), firstReceived, []*schema.Card{&card}); err != nil {
+		t.Fatal(err)
+	}
+	agents := []string{last}
+	for i := range 4999 {
+		agents = append(agents, fmt.Sprintf("%d%s", 10_000+i, last[5:]))
+	}
+	var found []string
+	err := s.RegisteredCards(t.Context(), agents, func(agentID, _ string, _ uint32) { found = append(found, agentID) })
+	if err != nil || len(found) != 1 || found[0] != last {
+		t.Errorf("cards of %d agents, error %v", len(found), err)
+	}
+	if facts, err := s.CardFacts(t.Context(), agents); err != nil || len(facts) != 1 || facts[0].AgentID != last {
+		t.Errorf("facts of %d cards, error %v", len(facts), err)
 	}
 }
