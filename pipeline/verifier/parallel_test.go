@@ -107,6 +107,11 @@ func TestLongTracesLeaveNoMemory(t *testing.T) {
 	if b.rows.Len() != len(inbox) {
 		t.Fatalf("%d of %d traces are valid", b.rows.Len(), len(inbox))
 	}
+	for i := range v.inbox {
+		if v.inbox[i].Data != nil {
+			t.Fatalf("message %d stays in the inbox", i)
+		}
+	}
 	b = nil
 	runtime.GC()
 	runtime.ReadMemStats(&after)
@@ -132,7 +137,7 @@ func TestTogether(t *testing.T) {
 func judgeSlice(t *testing.T, registry Registry, judges int, inbox []stream.Message) (*verifier, *batch) {
 	t.Helper()
 	env := pipelinetest.Env(t, "verifier")
-	v := &verifier{env: env, metrics: newMetrics(env.Metrics), source: created{}, inbox: inbox,
+	v := &verifier{env: env, metrics: newMetrics(env.Metrics), source: created{}, inbox: slices.Clone(inbox),
 		late: &lateCards{registry: cards.New(growing{}, growing{}, 0)}}
 	for range judges {
 		v.workspaces = append(v.workspaces, newBench(t, registry))

@@ -145,7 +145,8 @@ func (v *verifier) fill(ctx, work context.Context, b *batch, full chan<- *batch)
 	return false, nil
 }
 
-// judgeAll judges what was fetched, and adds the results to the batch in the order of the stream.
+// judgeAll judges what was fetched, and adds the results to the batch in the order of the stream. The inbox
+// keeps nothing of it.
 func (v *verifier) judgeAll(ctx context.Context, b *batch, now time.Time) error {
 	if b.rows.Len() == 0 {
 		_, b.revocations = v.late.registry.RevocationsSince(0)
@@ -171,6 +172,7 @@ func (v *verifier) judgeAll(ctx context.Context, b *batch, now time.Time) error 
 			}
 		}
 	}
+	clear(v.inbox) // the next slice may be smaller
 	return nil
 }
 
