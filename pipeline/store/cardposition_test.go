@@ -68,7 +68,7 @@ func TestCardPosition(t *testing.T) {
 	}
 }
 
-// A verifier in a backlog asks for the cards of the agents of 5,000 messages, each of which may have the longest id.
+// One query finds the cards of 5,000 agents, each of which has an id of the greatest length.
 func TestCardsOfManyAgents(t *testing.T) {
 	s, _ := open(t)
 	last := strings.Repeat("\\'", schema.MaxIDBytes/2)

@@ -120,7 +120,7 @@ func (r Reader) CardPosition(ctx context.Context, bucketCreated time.Time) (revi
 }
 
 // RegisteredCards passes the id and the retention of each card of some agents to take, in any order. Pass
-// at most a few thousand agents.
+// at most 5,000 agents.
 func (r Reader) RegisteredCards(ctx context.Context, agents []string, take func(agentID, cardID string, retentionDays uint32)) error {
 	type card struct {
 		AgentID       string `ch:"agent_id"`
@@ -147,8 +147,7 @@ type CardFacts struct {
 	Conditions       []string `ch:"conditions"` // of the escalation triggers
 }
 
-// CardFacts returns what the rows say of each card of some agents, in any order. Pass at most a few thousand
-// agents.
+// CardFacts returns what the rows say of each card of some agents, in any order. Pass at most 5,000 agents.
 func (r Reader) CardFacts(ctx context.Context, agents []string) ([]CardFacts, error) {
 	return read[CardFacts](ctx, r.db, "the facts of agents' cards", queryCardFacts, clickhouse.Named("agents", agents))
 }

@@ -22,7 +22,7 @@ type batch struct {
 	messages []stream.Message
 	bytes    int       // total size of the messages
 	since    time.Time // when the first one joined
-	first    bool      // of its verifier
+	first    bool      // of its term
 	behind   bool      // the stream has more: the last fetch had all that it asked for before its time was over
 	rows     *store.TraceBatch
 	rowOf    []int // the index of each row's message

@@ -228,13 +228,3 @@ func TestFetchWaitsUntilTheBatchIsDue(t *testing.T) {
 		}
 	}
 }
-
-// Where the last slice was whole, the next one is larger: more agents are looked up together.
-func TestSlicesOfABacklogAreLarger(t *testing.T) {
-	if rows := new(batch).sliceRows(); rows != slice {
-		t.Errorf("a slice of %d messages, want %d", rows, slice)
-	}
-	if rows := (&batch{behind: true}).sliceRows(); rows != behindSlice {
-		t.Errorf("in a backlog a slice of %d messages, want %d", rows, behindSlice)
-	}
-}

@@ -39,8 +39,8 @@ func BenchmarkJudge(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		from := i % len(messages)
-		if from%slice == 0 {
-			judging.warm(b.Context(), messages[from:min(from+slice, len(messages))])
+		if from%sliceRows == 0 {
+			judging.warm(b.Context(), messages[from:min(from+sliceRows, len(messages))])
 		}
 		if err := judging.judge(b.Context(), &judged, &messages[from], start, start); err != nil {
 			b.Fatal(err)

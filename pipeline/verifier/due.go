@@ -7,15 +7,9 @@ const (
 	// makes a part, with a sync of some twenty files, and the parts are merged.
 	batchWorth = 1000
 	// backlogAge is how old the traces of a backlog are: whoever waits for them has waited for longer than for
-	// the commit of a larger batch, which spares merges. The first batch after a start is as large as any other:
+	// the commit of a larger batch, which spares merges. The first batch after a start waits no longer than others:
 	// its rows say that the verifier works.
 	backlogAge = 5 * time.Second
-
-	// A slice is what is fetched at a time, so judging overlaps with delivery. Where a whole slice waits for the
-	// verifier, the next one is larger: the cards of all agents of a slice are looked up together, and many
-	// agents of one are found with nearly the same work as few.
-	slice       = 1000 // messages
-	behindSlice = 5000
 
 	// A fetch for a batch waits between these for a whole slice.
 	leastWait = 20 * time.Millisecond
@@ -40,14 +34,6 @@ func (b *batch) dueIn(cfg *Config, now time.Time) time.Duration {
 		age /= 2
 	}
 	return b.since.Add(age).Sub(now)
-}
-
-// sliceRows returns how many messages are fetched next for a batch.
-func (b *batch) sliceRows() int {
-	if b.behind {
-		return behindSlice
-	}
-	return slice
 }
 
 // fetchWait returns how long a fetch for a batch waits until it has a whole slice: at most until the batch is

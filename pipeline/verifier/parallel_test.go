@@ -44,7 +44,7 @@ func (r *stumbling) Lookup(ctx context.Context, cardID string) (*cards.Card, err
 // verdict. That holds as well if look-ups fail and are repeated.
 func TestSeveralJudgesGiveTheBatchOfOne(t *testing.T) {
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	f := fleet.New(fleet.Config{Seed: 5, Agents: 50, Traces: slice, Start: start})
+	f := fleet.New(fleet.Config{Seed: 5, Agents: 50, Traces: sliceRows, Start: start})
 	registry := cards.New(growing{}, growing{}, config.DefaultCardCacheBytes)
 	for _, card := range f.Cards() {
 		if _, _, err := registry.Put(t.Context(), card.Raw); err != nil {
@@ -52,7 +52,7 @@ func TestSeveralJudgesGiveTheBatchOfOne(t *testing.T) {
 		}
 	}
 	var unknown schema.Trace
-	inbox := make([]stream.Message, 0, slice)
+	inbox := make([]stream.Message, 0, sliceRows)
 	for line := range f.Lines() {
 		if len(inbox)%50 == 7 {
 			line.Raw = line.Raw[:len(line.Raw)/2]
@@ -153,3 +153,36 @@ func judgeSlice(t *testing.T, registry Registry, judges int, inbox []stream.Mess
 type created struct{ Source }
 
 func (created) StreamCreated() time.Time { return time.Unix(0, 0) }
+
+// one is a source that always has one message.
+type one struct {
+	created
+	message stream.Message
+}
+
+func (o one) Fetch(_ context.Context, into []stream.Message, _, _ int, _ time.Duration) ([]stream.Message, error) {
+	return append(into, o.message), nil
+}
+
+// Only the first batch after a start counts as the first.
+func TestFirstBatch(t *testing.T) {
+	m := stream.Message{Agent: "a", Data: []byte("{}"), Sequence: 1}
+	v, b := judgeSlice(t, cards.New(growing{}, growing{}, 0), 1, []stream.Message{m})
+	v.source, v.cfg = one{message: m}, &Config{BatchRows: 1, BatchBytes: 1 << 20, BatchAge: time.Minute}
+	ctx, stop := context.WithCancel(t.Context())
+	free, full := make(chan *batch, 1), make(chan *batch)
+	ended := make(chan error)
+	go func() { ended <- v.collect(ctx, ctx, free, full) }()
+	for i := range 3 {
+		b.reset()
+		free <- b
+		if b = <-full; b.first != (i == 0) {
+			t.Errorf("batch %d: first is %t", i, b.first)
+		}
+	}
+	stop()
+	free <- b // for which collect waits
+	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

@@ -54,6 +54,9 @@ type verifier struct {
 	judgements [judgedTogether]judgement
 }
 
+// sliceRows is how many messages are fetched at a time, so judging overlaps with delivery.
+const sliceRows = 1000
+
 // Messages that are judged together. Decoded, a message may take sixteen times its size.
 const (
 	judgedTogether = 128     // messages, at most; their judgements fit into the cache of a core
@@ -126,7 +129,7 @@ func (v *verifier) fill(ctx, work context.Context, b *batch, full chan<- *batch)
 		wait := b.fetchWait(v.cfg, asked)
 		v.inbox = v.inbox[:0]
 		err := v.env.Retry.Do(ctx, "fetch traces", func() (err error) { // after a crash between here and the last step of commit they are read again
-			most := min(b.sliceRows(), v.cfg.BatchRows-len(b.messages))
+			most := min(sliceRows, v.cfg.BatchRows-len(b.messages))
 			v.inbox, err = v.source.Fetch(ctx, v.inbox, most, v.cfg.BatchBytes-b.bytes, wait)
 			if len(v.inbox) > 0 {
 				return nil
@@ -148,6 +151,7 @@ func (v *verifier) fill(ctx, work context.Context, b *batch, full chan<- *batch)
 // judgeAll judges what was fetched, and adds the results to the batch in the order of the stream. The inbox
 // keeps nothing of it.
 func (v *verifier) judgeAll(ctx context.Context, b *batch, now time.Time) error {
+	defer clear(v.inbox) // the next slice may be smaller
 	if b.rows.Len() == 0 {
 		_, b.revocations = v.late.registry.RevocationsSince(0)
 	}
@@ -172,7 +176,6 @@ func (v *verifier) judgeAll(ctx context.Context, b *batch, now time.Time) error 
 			}
 		}
 	}
-	clear(v.inbox) // the next slice may be smaller
 	return nil
 }
 
