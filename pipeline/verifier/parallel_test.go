@@ -154,21 +154,21 @@ type created struct{ Source }
 
 func (created) StreamCreated() time.Time { return time.Unix(0, 0) }
 
-// one is a source that always has one message.
-type one struct {
+// endless is a source that always has the same message.
+type endless struct {
 	created
 	message stream.Message
 }
 
-func (o one) Fetch(_ context.Context, into []stream.Message, _, _ int, _ time.Duration) ([]stream.Message, error) {
-	return append(into, o.message), nil
+func (e endless) Fetch(_ context.Context, into []stream.Message, _, _ int, _ time.Duration) ([]stream.Message, error) {
+	return append(into, e.message), nil
 }
 
 // Only the first batch after a start counts as the first.
 func TestFirstBatch(t *testing.T) {
 	m := stream.Message{Agent: "a", Data: []byte("{}"), Sequence: 1}
 	v, b := judgeSlice(t, cards.New(growing{}, growing{}, 0), 1, []stream.Message{m})
-	v.source, v.cfg = one{message: m}, &Config{BatchRows: 1, BatchBytes: 1 << 20, BatchAge: time.Minute}
+	v.source, v.cfg = endless{message: m}, &Config{BatchRows: 1, BatchBytes: 1 << 20, BatchAge: time.Minute}
 	ctx, stop := context.WithCancel(t.Context())
 	free, full := make(chan *batch, 1), make(chan *batch)
 	ended := make(chan error)
@@ -181,7 +181,7 @@ func TestFirstBatch(t *testing.T) {
 		}
 	}
 	stop()
-	free <- b // for which collect waits
+	free <- b // collect may wait for it
 	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}

@@ -151,7 +151,7 @@ func (v *verifier) fill(ctx, work context.Context, b *batch, full chan<- *batch)
 // judgeAll judges what was fetched, and adds the results to the batch in the order of the stream. The inbox
 // keeps nothing of it.
 func (v *verifier) judgeAll(ctx context.Context, b *batch, now time.Time) error {
-	defer clear(v.inbox) // the next slice may be smaller
+	defer clear(v.inbox) // a smaller slice would leave the rest in memory
 	if b.rows.Len() == 0 {
 		_, b.revocations = v.late.registry.RevocationsSince(0)
 	}
