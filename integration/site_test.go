@@ -41,7 +41,8 @@ type site struct {
 	admin  jetstream.JetStream
 
 	ingest, verifier, drift, exporter *service
-	ownBroker                         *service // an external NATS server, in a process of its own
+	started                           []*service // these, and all others that a test started
+	ownBroker                         *service   // an external NATS server, in a process of its own
 	publisher                         *publisher
 
 	lines    [][]byte // the lines that the fleet of a scenario of TestChaos publishes
@@ -161,7 +162,9 @@ func (s *site) service(name string, settings ...string) *service {
 		"PLUMBLINE_NATS_URL="+through(s.place.throughNATS, s.place.nats.URL),
 		"PLUMBLINE_NATS_MONITOR_URL="+s.place.nats.MonitorURL,
 		fmt.Sprintf("PLUMBLINE_NATS_REPLICAS=%d", s.place.nats.Replicas))
-	return run(s.t, &service{name: name, program: program(s.t, name), address: address, env: append(env, settings...)})
+	started := run(s.t, &service{name: name, program: program(s.t, name), address: address, env: append(env, settings...)})
+	s.started = append(s.started, started)
+	return started
 }
 
 // through applies a function to an address, if the function is not nil.
@@ -243,9 +246,15 @@ func (s *site) key() ed25519.PublicKey {
 	return key.Public().(ed25519.PublicKey)
 }
 
-// checkAtRest waits until there is no work left and checks the invariants.
+// checkAtRest waits until there is no work left and checks the invariants. A process that starts has work, too: it
+// appends its start to the ledger.
 func (s *site) checkAtRest(acked []schema.Digest) checker.Seen {
 	s.t.Helper()
+	for _, service := range s.started {
+		if !service.ended() {
+			service.awaitReady()
+		}
+	}
 	checker.AwaitRest(s.t, s.client)
 	return checker.Check(s.t, s.site(), acked)
 }

@@ -1,9 +1,12 @@
 package checker
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
+	"github.com/plumbline/plumbline/pipeline/seal"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
@@ -43,8 +46,8 @@ func consumers() []consumer {
 	return all
 }
 
-// AwaitRest waits until every consumer has acknowledged everything. If the broker
-// does not answer, AwaitRest asks again.
+// AwaitRest waits until every consumer has acknowledged everything and no session is being sealed. If the
+// broker does not answer, AwaitRest asks again.
 func AwaitRest(t testing.TB, client *stream.Client) {
 	t.Helper()
 	for _, c := range consumers() {
@@ -53,4 +56,33 @@ func AwaitRest(t testing.TB, client *stream.Client) {
 			return err == nil && progress.Pending == 0 && progress.Unacked == 0
 		})
 	}
+	// The rows of bundles are seen before their alerts and claims are written: a plan is marked as sealed last.
+	pipelinetest.Await(t, "the plans of bundles to be carried out", func() bool {
+		planned, err := sealing(t.Context(), client)
+		return err == nil && planned == 0
+	})
+}
+
+// sealing returns how many sessions have a plan that is not marked as sealed.
+func sealing(ctx context.Context, client *stream.Client) (planned int, err error) {
+	bucket, err := client.Bucket(ctx, stream.Seals)
+	if err != nil {
+		return 0, err
+	}
+	watching, read := context.WithCancel(ctx)
+	defer read()
+	var invalid error
+	err = bucket.Watch(watching, "*.*", 0, func(change stream.Change) {
+		if change.Deleted {
+			return
+		}
+		record, err := seal.Decode(change.Value)
+		if invalid = errors.Join(invalid, err); err == nil && record.State == seal.Planned {
+			planned++
+		}
+	}, read)
+	if watching.Err() != nil && ctx.Err() == nil { // all plans are read
+		err = nil
+	}
+	return planned, errors.Join(invalid, err)
 }
