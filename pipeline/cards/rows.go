@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/plumbline/plumbline/pipeline/stream"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // Rows are the cards that are rows of the database (store.Store).
@@ -60,26 +61,60 @@ func (r *Registry) knows(agentID string) bool {
 	return known || r.rows == nil
 }
 
-// KnowAll is Know for several agents, with one query. The watch brings every card that is not
+// KnowAll is Know for several agents, with at most one query. The watch brings every card that is not
 // among the rows, so the two together are complete.
 func (r *Registry) KnowAll(ctx context.Context, agents iter.Seq[string]) error {
-	days := r.unknown(agents)
-	if len(days) == 0 {
-		return nil
+	found, err := r.find(ctx, agents)
+	if err != nil || len(found) == 0 {
+		return err
 	}
-	var cardIDs []string
-	err := r.rows.RegisteredCards(ctx, slices.Sorted(maps.Keys(days)), func(agentID, cardID string, retentionDays uint32) {
-		days[agentID] = max(days[agentID], int32(retentionDays)) // at most MaxRetentionDays
-		cardIDs = append(cardIDs, cardID)
-	})
-	if err != nil {
-		return fmt.Errorf("look up the cards of %d agents: %w", len(days), err)
+	days, cardIDs := make(map[string]int32, len(found)), make([]string, 0, len(found))
+	for agent, rows := range found {
+		days[agent] = rows.days
+		cardIDs = append(cardIDs, rows.cardIDs...)
 	}
 	if _, err := r.fetchAll(ctx, r.unread(cardIDs), true); err != nil {
 		return err
 	}
 	r.remember(days)
 	return nil
+}
+
+// Ahead looks up the rows of agents with one query, so that KnowAll needs none for a part of them. It reads no card. What cannot be
+// looked up is left to KnowAll, which reports the error. Pass at most store.MaxAgents agents.
+func (r *Registry) Ahead(ctx context.Context, agents iter.Seq[string]) {
+	found, err := r.find(ctx, agents)
+	if err != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ahead = found
+}
+
+// rowsOf is what the rows say about an agent.
+type rowsOf struct {
+	days    int32 // the longest retention
+	cardIDs []string
+}
+
+// find returns what the rows say about those of the agents that are not known.
+func (r *Registry) find(ctx context.Context, agents iter.Seq[string]) (map[string]*rowsOf, error) {
+	found, ask := r.unknown(agents)
+	if len(ask) == 0 {
+		return found, nil
+	}
+	err := r.rows.RegisteredCards(ctx, slices.Sorted(maps.Keys(ask)), func(agentID, cardID string, retentionDays uint32) {
+		if rows := ask[agentID]; rows != nil { // a row of another agent is no answer
+			rows.days = max(rows.days, int32(retentionDays)) // at most MaxRetentionDays
+			rows.cardIDs = append(rows.cardIDs, cardID)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look up the cards of %d agents: %w", len(ask), err)
+	}
+	maps.Copy(found, ask)
+	return found, nil
 }
 
 // Relies reports whether the rows say which cards an agent has. Otherwise Watch reads every card.
@@ -108,6 +143,7 @@ func (r *Registry) remember(days map[string]int32) {
 		r.uncommitted = 0
 	}
 	for agent, longest := range days {
+		delete(r.ahead, agent)
 		if longest == 0 {
 			r.uncommitted++
 		}
@@ -118,22 +154,26 @@ func (r *Registry) remember(days map[string]int32) {
 	}
 }
 
-// unknown returns those of the agents that are not known, each with a retention of 0 days.
-func (r *Registry) unknown(agents iter.Seq[string]) (days map[string]int32) {
+// unknown returns those of the agents that are not known: what Ahead has found about them, and those about which the rows
+// must be asked. No card has an agent whose id is longer than MaxIDBytes.
+func (r *Registry) unknown(agents iter.Seq[string]) (found, ask map[string]*rowsOf) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for agent := range agents {
-		if r.knows(agent) {
+		if r.knows(agent) || ask[agent] != nil || len(agent) > schema.MaxIDBytes {
 			continue
 		}
-		if days == nil {
-			days = map[string]int32{}
+		if found == nil {
+			found, ask = map[string]*rowsOf{}, map[string]*rowsOf{}
 		}
-		if _, found := days[agent]; !found {
-			days[strings.Clone(agent)] = 0
+		agent = strings.Clone(agent)
+		if rows := r.ahead[agent]; rows != nil {
+			found[agent] = rows
+		} else {
+			ask[agent] = new(rowsOf)
 		}
 	}
-	return days
+	return found, ask
 }
 
 // unread returns those of the cards that are not in the index.

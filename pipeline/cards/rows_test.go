@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/cards"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // row is a card in the table.
@@ -26,6 +28,7 @@ type table struct {
 	rows     []row
 	fail     error
 	queries  int
+	asked    []string // the agents of the last query
 }
 
 func (t *table) CardPosition(context.Context, time.Time) (revision, cards uint64, err error) {
@@ -34,6 +37,7 @@ func (t *table) CardPosition(context.Context, time.Time) (revision, cards uint64
 
 func (t *table) RegisteredCards(_ context.Context, agents []string, take func(agentID, cardID string, retentionDays uint32)) error {
 	t.queries++
+	t.asked = agents
 	for _, r := range t.rows {
 		if slices.Contains(agents, r.agent) {
 			take(r.agent, r.card, r.days)
@@ -106,6 +110,98 @@ func TestOnlyTheCardsOfKnownAgentsAreRead(t *testing.T) {
 	}
 	if until, want := registry.RetainUntil("a", noon), noon.AddDate(0, 0, 500); !until.Equal(want) {
 		t.Errorf("after a new card: kept until %s, want %s", until, want)
+	}
+}
+
+// The rows of many agents are looked up ahead with one query. Their cards are read when they are to be known.
+func TestRowsAreLookedUpAhead(t *testing.T) {
+	client := broker(t)
+	rows, elsewhere := new(table), open(t, client)
+	rows.settle(put(t, elsewhere, card("a", "a1", 1, 400)), 1)
+	rows.settle(put(t, elsewhere, card("b", "b1", 1, 90)), 2)
+	rows.settle(put(t, elsewhere, card("c", "c1", 1, 30)), 3)
+	registry, bucket := relying(t, client, rows)
+	follow(t, registry)
+	long := strings.Repeat("x", schema.MaxIDBytes+1) // no card can have such an agent
+	ahead := slices.Values([]string{"a", "nobody", "b", "a", long})
+	rows.fail = errors.New("down")
+	registry.Ahead(t.Context(), ahead)
+	if err := registry.Know(t.Context(), "a"); !errors.Is(err, rows.fail) {
+		t.Errorf("while the database fails: %v", err)
+	}
+	rows.fail, rows.queries = nil, 0
+	registry.Ahead(t.Context(), ahead)
+	if !slices.Equal(rows.asked, []string{"a", "b", "nobody"}) {
+		t.Errorf("the rows of %q were asked for", rows.asked)
+	}
+	if bucket.gets.Load() != 0 || registry.Knows("a") || !registry.RetainUntil("a", noon).IsZero() {
+		t.Errorf("agents are known before their cards are read; %d cards were read", bucket.gets.Load())
+	}
+	for _, agent := range []string{"a", "nobody", "b", "a", long} {
+		if err := registry.Know(t.Context(), agent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rows.queries != 1 || bucket.gets.Load() != 2 {
+		t.Errorf("%d queries and %d cards read, want 1 and 2", rows.queries, bucket.gets.Load())
+	}
+	if until, want := registry.RetainUntil("b", noon), noon.AddDate(0, 0, 90); !until.Equal(want) || !registry.Knows("nobody") {
+		t.Errorf("kept until %s, want %s", until, want)
+	}
+	if err := registry.KnowAll(t.Context(), slices.Values([]string{"a", "c"})); err != nil || rows.queries != 2 || !slices.Equal(rows.asked, []string{"c"}) {
+		t.Errorf("another agent: error %v, %d queries, the last one for %q", err, rows.queries, rows.asked)
+	}
+	for i := range 3 * 10_000 { // agents without cards do not stay for ever, and neither does what was found ahead
+		registry.KnowRetention(map[string]uint32{agentNo(i): 0})
+	}
+	if err := registry.Know(t.Context(), "nobody"); err != nil || rows.queries != 3 {
+		t.Errorf("an agent that was forgotten: error %v, %d queries", err, rows.queries)
+	}
+}
+
+// A look-up ahead evicts nothing: where few cards fit in memory, no more are read than without it.
+func TestALookUpAheadEvictsNothing(t *testing.T) {
+	const agents, slice = 600, 50
+	client := broker(t)
+	bytes := many(t, client, agents)
+	var names []string
+	rows := new(table)
+	elsewhere := open(t, client)
+	for i := range agents {
+		names = append(names, agentNo(i))
+		found, err := elsewhere.Lookup(t.Context(), cardNo(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows.settle(found, uint64(i+1))
+	}
+	read := func(ahead bool) int64 {
+		registry, bucket := bounded(t, client, 2*slice*bytes)
+		state, err := client.StreamState(t.Context(), stream.CardRecords)
+		if err == nil {
+			err = registry.Rely(t.Context(), rows, state)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		follow(t, registry)
+		for range 2 {
+			if ahead {
+				registry.Ahead(t.Context(), slices.Values(names))
+			}
+			for part := range slices.Chunk(names, slice) {
+				registry.Warm(t.Context(), slices.Values(part))
+				for _, agent := range part {
+					if _, err := registry.CurrentCard(t.Context(), agent, noon); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		return bucket.gets.Load()
+	}
+	if with, without := read(true), read(false); with > without+without/20 || without < agents {
+		t.Errorf("%d cards were read, without a look-up ahead %d", with, without)
 	}
 }
 

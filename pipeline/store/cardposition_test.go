@@ -68,7 +68,7 @@ func TestCardPosition(t *testing.T) {
 	}
 }
 
-// One query finds the cards of 5,000 agents, each of which has an id of the greatest length.
+// One query finds the cards of MaxAgents, each of which has an id of the greatest length.
 func TestCardsOfManyAgents(t *testing.T) {
 	s, _ := open(t)
 	last := strings.Repeat("\\'", schema.MaxIDBytes/2)
@@ -77,7 +77,7 @@ func TestCardsOfManyAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	agents := []string{last}
-	for i := range 4999 {
+	for i := range MaxAgents - 1 {
 		agents = append(agents, fmt.Sprintf("%d%s", 10_000+i, last[5:]))
 	}
 	var found []string

@@ -119,8 +119,11 @@ func (r Reader) CardPosition(ctx context.Context, bucketCreated time.Time) (revi
 	return rows[0].Revision, rows[0].Cards, nil
 }
 
+// MaxAgents is how many agents one query may be about: it is sent with all their names.
+const MaxAgents = 5_000
+
 // RegisteredCards passes the id and the retention of each card of some agents to take, in any order. Pass
-// at most 5,000 agents.
+// at most MaxAgents.
 func (r Reader) RegisteredCards(ctx context.Context, agents []string, take func(agentID, cardID string, retentionDays uint32)) error {
 	type card struct {
 		AgentID       string `ch:"agent_id"`
@@ -147,7 +150,7 @@ type CardFacts struct {
 	Conditions       []string `ch:"conditions"` // of the escalation triggers
 }
 
-// CardFacts returns what the rows say of each card of some agents, in any order. Pass at most 5,000 agents.
+// CardFacts returns what the rows say of each card of some agents, in any order. Pass at most MaxAgents.
 func (r Reader) CardFacts(ctx context.Context, agents []string) ([]CardFacts, error) {
 	return read[CardFacts](ctx, r.db, "the facts of agents' cards", queryCardFacts, clickhouse.Named("agents", agents))
 }

@@ -23,7 +23,7 @@ type batch struct {
 	bytes    int       // total size of the messages
 	since    time.Time // when the first one joined
 	first    bool      // of its term
-	behind   bool      // the stream has more: the last fetch had all that it asked for before its time was over
+	behind   bool      // the stream has more (see verifier)
 	rows     *store.TraceBatch
 	rowOf    []int // the index of each row's message
 	receipts [subject.Partitions][]schema.Receipt
@@ -44,6 +44,16 @@ func (b *batch) reset() {
 	}
 	b.alerts, b.dead = b.alerts[:0], b.dead[:0]
 	clear(b.unknown)
+}
+
+// takes returns how many of the messages, at most so many, the batch has room for: at least one, if there is one and the
+// batch is not full.
+func (b *batch) takes(cfg *Config, messages []stream.Message, most int) (n int) {
+	messages = messages[:min(len(messages), most, cfg.BatchRows-len(b.messages))]
+	for bytes := b.bytes; n < len(messages) && bytes < cfg.BatchBytes; n++ {
+		bytes += len(messages[n].Data)
+	}
+	return n
 }
 
 // take adds a message. Results that are added next belong to the message that was taken last.

@@ -119,7 +119,7 @@ func judging(t *testing.T, rig *pipelinetest.Rig, f *pipelinetest.Fault) *verifi
 	return &verifier{
 		env: env, cfg: &cfg, rows: world, outlet: world,
 		metrics:    newMetrics(env.Metrics),
-		workspaces: []workspace{newBench(t, registry)}, newRows: rig.Store.NewTraceBatch,
+		workspaces: []workspace{newBench(t, registry)}, newRows: rig.Store.NewTraceBatch, sliceRows: sliceRows, aheadRows: aheadRows,
 		late: &lateCards{env: env, registry: registry, rows: rig.Store, outlet: world, wake: make(chan struct{}, 1),
 			rechecking: newBench(t, registry)},
 	}

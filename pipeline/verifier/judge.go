@@ -20,6 +20,8 @@ import (
 type Registry interface {
 	Lookup(ctx context.Context, cardID string) (*cards.Card, error)
 	Know(ctx context.Context, agentID string) error
+	Knows(agentID string) bool
+	Ahead(ctx context.Context, agents iter.Seq[string])
 	Warm(ctx context.Context, agents iter.Seq[string])
 	Instead(card *cards.Entry, agentID string, at time.Time) *cards.Entry
 	RevokedAt(cardID string) time.Time
@@ -43,14 +45,18 @@ type judgement struct {
 }
 
 // warm reads the cards of the messages' agents that are not in memory, all together.
-func (w *workspace) warm(ctx context.Context, inbox []stream.Message) {
-	w.registry.Warm(ctx, func(yield func(agentID string) bool) {
-		for i := range inbox {
-			if !yield(inbox[i].Agent) {
+func (w *workspace) warm(ctx context.Context, slice []stream.Message) {
+	w.registry.Warm(ctx, agentsOf(slice))
+}
+
+func agentsOf(messages []stream.Message) iter.Seq[string] {
+	return func(yield func(agentID string) bool) {
+		for i := range messages {
+			if !yield(messages[i].Agent) {
 				return
 			}
 		}
-	})
+	}
 }
 
 // judge judges a message into j. An error is from the registry or the message records, and the call is safe to retry.

@@ -138,12 +138,12 @@ func judgeSlice(t *testing.T, registry Registry, judges int, inbox []stream.Mess
 	t.Helper()
 	env := pipelinetest.Env(t, "verifier")
 	v := &verifier{env: env, metrics: newMetrics(env.Metrics), source: created{}, inbox: slices.Clone(inbox),
-		late: &lateCards{registry: cards.New(growing{}, growing{}, 0)}}
+		late: &lateCards{registry: cards.New(growing{}, growing{}, 0)}, sliceRows: sliceRows, aheadRows: aheadRows}
 	for range judges {
 		v.workspaces = append(v.workspaces, newBench(t, registry))
 	}
 	b := &batch{rows: new(store.Store).NewTraceBatch(), unknown: map[string]bool{}}
-	if err := v.judgeAll(t.Context(), b, inbox[0].Received); err != nil {
+	if err := v.judgeAll(t.Context(), b, v.inbox, inbox[0].Received); err != nil {
 		t.Fatal(err)
 	}
 	return v, b

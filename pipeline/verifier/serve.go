@@ -117,7 +117,7 @@ func serveOn(ctx context.Context, cfg *Config, env *service.Env, broker *stream.
 	v := &verifier{
 		env: env, cfg: cfg, rows: database, outlet: broker,
 		metrics:    newMetrics(env.Metrics),
-		workspaces: benches[:judges], newRows: database.NewTraceBatch, late: late,
+		workspaces: benches[:judges], newRows: database.NewTraceBatch, late: late, sliceRows: sliceRows, aheadRows: aheadRows,
 	}
 	results := &sink.Coherence{Env: env, Rows: database, Letters: broker, Cards: registry}
 	decisions := &sink.Messages{Env: env, Rows: database, Ledger: broker, Policies: policies, Cards: registry}
@@ -156,7 +156,7 @@ func owners(v *verifier, broker *stream.Client, leases ownership.Record, presenc
 			return broker.ConsumerProgress(ctx, stream.Traces, stream.VerifierConsumer)
 		},
 		Open: func(ctx context.Context, from uint64) (ownership.Source, error) {
-			return broker.OpenConsumer(ctx, stream.ConsumerConfig{Stream: stream.Traces, From: from})
+			return broker.OpenConsumer(ctx, stream.ConsumerConfig{Stream: stream.Traces, From: from, PrefetchBytes: prefetchBytes})
 		},
 		Retry: v.env.Retry, Log: v.env.Log, Metrics: v.env.Metrics,
 	}

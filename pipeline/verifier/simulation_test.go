@@ -127,6 +127,8 @@ func (all allCards) Lookup(_ context.Context, cardID string) (*cards.Card, error
 	return all[cardID], nil
 }
 func (allCards) Know(context.Context, string) error                   { return nil }
+func (allCards) Knows(string) bool                                    { return false }
+func (allCards) Ahead(context.Context, iter.Seq[string])              {}
 func (allCards) Warm(context.Context, iter.Seq[string])               {}
 func (allCards) Instead(*cards.Entry, string, time.Time) *cards.Entry { return nil }
 func (allCards) RevokedAt(string) time.Time                           { return time.Time{} }
@@ -229,7 +231,7 @@ func (s *simulation) process(ctx context.Context, p *sim.Process) error {
 	late := &lateCards{env: p.Env, registry: registry, created: bucket.Created, rows: rows, outlet: outlet, workspace: lateJudging, rechecking: rechecking, wake: make(chan struct{}, 1)}
 	v := &verifier{
 		env: p.Env, cfg: &cfg, rows: rows, outlet: outlet, metrics: newMetrics(p.Env.Metrics),
-		workspaces: []workspace{judging}, newRows: new(store.Store).NewTraceBatch, late: late,
+		workspaces: []workspace{judging}, newRows: new(store.Store).NewTraceBatch, late: late, sliceRows: 3, aheadRows: 12,
 	}
 	known := make(chan struct{})
 	return service.Group(ctx,

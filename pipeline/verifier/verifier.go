@@ -2,6 +2,7 @@ package verifier
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -50,12 +51,25 @@ type verifier struct {
 	newRows    func() *store.TraceBatch
 	late       *lateCards
 
-	inbox      []stream.Message
+	inbox      []stream.Message // what was fetched
+	waiting    []stream.Message // of the inbox: not judged yet
+	behind     bool             // the stream has more: a fetch had all that it asked for before its time was over
+	sliceRows  int
+	aheadRows  int
 	judgements [judgedTogether]judgement
 }
 
-// sliceRows is how many messages are fetched at a time, so judging overlaps with delivery.
-const sliceRows = 1000
+const (
+	// sliceRows is how many messages a fetch waits for, and how many are judged before the batch is looked at again. So
+	// judging overlaps with delivery.
+	sliceRows = 1000
+
+	// In a backlog of agents that are not known, more messages are fetched, which have arrived already, and the cards of
+	// all their agents are looked up with one query. A query for 5,000 agents takes little longer than one for 1,000.
+	aheadRows     = store.MaxAgents - sliceRows
+	aheadWait     = 5 * time.Millisecond
+	prefetchBytes = 16 << 20
+)
 
 // Messages that are judged together. Decoded, a message may take sixteen times its size.
 const (
@@ -94,6 +108,10 @@ func (v *verifier) run(ctx context.Context) error {
 
 // collect fills one batch after the other and passes each to the committer when it is due.
 func (v *verifier) collect(ctx, work context.Context, free <-chan *batch, full chan<- *batch) error {
+	defer func() { // what is not judged may have another owner now
+		clear(v.waiting)
+		v.waiting, v.behind = nil, false
+	}()
 	for first := true; ctx.Err() == nil && work.Err() == nil; first = false {
 		b := <-free
 		b.first = first
@@ -118,45 +136,68 @@ func (v *verifier) collect(ctx, work context.Context, free <-chan *batch, full c
 // committed, so batches are large under load.
 func (v *verifier) fill(ctx, work context.Context, b *batch, full chan<- *batch) (passed bool, err error) {
 	for ctx.Err() == nil && work.Err() == nil && !v.cfg.BatchFull(len(b.messages), b.bytes) {
-		if b.due(v.cfg, time.Now()) {
+		now := time.Now()
+		if b.due(v.cfg, now) {
 			select {
 			case full <- b:
 				return true, nil
 			default:
 			}
 		}
-		asked := time.Now()
-		wait := b.fetchWait(v.cfg, asked)
-		v.inbox = v.inbox[:0]
-		err := v.env.Retry.Do(ctx, "fetch traces", func() (err error) { // after a crash between here and the last step of commit they are read again
-			most := min(sliceRows, v.cfg.BatchRows-len(b.messages))
-			v.inbox, err = v.source.Fetch(ctx, v.inbox, most, v.cfg.BatchBytes-b.bytes, wait)
-			if len(v.inbox) > 0 {
-				return nil
+		if len(v.waiting) == 0 {
+			if err := v.fetch(ctx, b, now); err != nil && ctx.Err() == nil {
+				return false, err
 			}
-			return err
-		})
-		if err != nil && ctx.Err() == nil {
-			return false, err
+			now = time.Now() // a look-up counts as part of the batch's age
+			v.lookAhead(ctx)
+			v.waiting = v.inbox
 		}
-		now := time.Now()
-		b.behind = now.Sub(asked) < wait
-		if err := v.judgeAll(work, b, now); err != nil {
+		b.behind = v.behind
+		slice := v.waiting[:b.takes(v.cfg, v.waiting, v.sliceRows)]
+		v.waiting = v.waiting[len(slice):]
+		if err := v.judgeAll(work, b, slice, now); err != nil {
 			return false, err
 		}
 	}
 	return false, nil
 }
 
-// judgeAll judges what was fetched, and adds the results to the batch in the order of the stream. The inbox
-// keeps nothing of it.
-func (v *verifier) judgeAll(ctx context.Context, b *batch, now time.Time) error {
-	defer clear(v.inbox) // a smaller slice would leave the rest in memory
+// fetch fetches a slice, of which the batch can take all. After a crash between here and the last step of commit it is
+// read again.
+func (v *verifier) fetch(ctx context.Context, b *batch, now time.Time) error {
+	wait := b.fetchWait(v.cfg, now)
+	v.inbox = v.inbox[:0]
+	err := v.env.Retry.Do(ctx, "fetch traces", func() (err error) {
+		most := min(v.sliceRows, v.cfg.BatchRows-len(b.messages))
+		v.inbox, err = v.source.Fetch(ctx, v.inbox, most, v.cfg.BatchBytes-b.bytes, wait)
+		if len(v.inbox) > 0 {
+			return nil
+		}
+		return err
+	})
+	v.behind = time.Since(now) < wait
+	return err
+}
+
+// lookAhead fetches more messages into the inbox and looks up their agents, if it is worth it (aheadRows). What fails is
+// repeated: by the next fetch, and when an agent is needed.
+func (v *verifier) lookAhead(ctx context.Context) {
+	registry := v.workspaces[0].registry
+	if !v.behind || !slices.ContainsFunc(v.inbox, func(m stream.Message) bool { return !registry.Knows(m.Agent) }) {
+		return
+	}
+	v.inbox, _ = v.source.Fetch(ctx, v.inbox, v.aheadRows, prefetchBytes, aheadWait)
+	registry.Ahead(ctx, agentsOf(v.inbox))
+}
+
+// judgeAll judges messages, and adds the results to the batch in the order of the stream. It clears them in the inbox.
+func (v *verifier) judgeAll(ctx context.Context, b *batch, slice []stream.Message, now time.Time) error {
+	defer clear(slice) // a smaller inbox would leave the rest in memory
 	if b.rows.Len() == 0 {
 		_, b.revocations = v.late.registry.RevocationsSince(0)
 	}
-	v.workspaces[0].warm(ctx, v.inbox)
-	for rest := v.inbox; len(rest) > 0; {
+	v.workspaces[0].warm(ctx, slice)
+	for rest := slice; len(rest) > 0; {
 		n := together(rest)
 		messages := rest[:n]
 		rest = rest[n:]
