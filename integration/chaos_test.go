@@ -223,7 +223,7 @@ func (s *site) rest(c *scenario) time.Time {
 	began := time.Now()
 	s.awaitUp()
 	if c.control { // lost data never arrives, and the service that misses it may end
-		s.supervised(func() { checker.AwaitRest(s.t, s.client) })
+		s.supervised(func() { checker.AwaitAcked(s.t, s.client) })
 		return began
 	}
 	s.awaitWithin(10*time.Minute, "all traces, points and bundles", func(c store.Counts) bool {

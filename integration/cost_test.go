@@ -43,7 +43,7 @@ func TestCostOfATrace(t *testing.T) {
 				before[process] = cpuOf(t, pid)
 			}
 			s.deliver(planned, nil)
-			checker.AwaitRest(t, s.client)
+			checker.AwaitAcked(t, s.client)
 			for process, pid := range processes {
 				spent := cpuOf(t, pid) - before[process]
 				t.Logf("%-14s %6.1f µs a trace", process, float64(spent.Microseconds())/float64(planned.Planted().Stored))

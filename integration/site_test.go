@@ -41,7 +41,7 @@ type site struct {
 	admin  jetstream.JetStream
 
 	ingest, verifier, drift, exporter *service
-	started                           []*service // these, and all others that a test started
+	started                           []*service // all that method service has started
 	ownBroker                         *service   // an external NATS server, in a process of its own
 	publisher                         *publisher
 
@@ -246,8 +246,8 @@ func (s *site) key() ed25519.PublicKey {
 	return key.Public().(ed25519.PublicKey)
 }
 
-// checkAtRest waits until there is no work left and checks the invariants. A process that starts has work, too: it
-// appends its start to the ledger.
+// checkAtRest waits until there is no work left and checks the invariants. A process that starts appends its start to
+// the ledger, so checkAtRest first waits until every process is ready.
 func (s *site) checkAtRest(acked []schema.Digest) checker.Seen {
 	s.t.Helper()
 	for _, service := range s.started {

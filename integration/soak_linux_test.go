@@ -209,7 +209,7 @@ func (l *soakLoad) rest() {
 		sealed, err := l.sealed()
 		return err == nil && sealed >= uint64(l.sent)
 	})
-	checker.AwaitRest(l.site.t, l.site.client)
+	checker.AwaitAcked(l.site.t, l.site.client)
 }
 
 // sealed counts the traces in bundles.

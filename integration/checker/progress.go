@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/seal"
@@ -46,33 +47,57 @@ func consumers() []consumer {
 	return all
 }
 
-// AwaitRest waits until every consumer has acknowledged everything and no session is being sealed. If the
-// broker does not answer, AwaitRest asks again.
-func AwaitRest(t testing.TB, client *stream.Client) {
+// AwaitAcked waits until every consumer of checkAcks has acknowledged everything. If the broker does not answer, it
+// asks again.
+func AwaitAcked(t testing.TB, client *stream.Client) {
 	t.Helper()
 	for _, c := range consumers() {
-		pipelinetest.Await(t, "consumer "+c.name+" to come to rest", func() bool {
-			progress, err := client.ConsumerProgress(t.Context(), c.stream, c.name)
-			return err == nil && progress.Pending == 0 && progress.Unacked == 0
-		})
+		c.await(t, client)
 	}
-	// The rows of bundles are seen before their alerts and claims are written: a plan is marked as sealed last.
-	pipelinetest.Await(t, "the plans of bundles to be carried out", func() bool {
-		planned, err := sealing(t.Context(), client)
-		return err == nil && planned == 0
+}
+
+func (c consumer) await(t testing.TB, client *stream.Client) {
+	t.Helper()
+	pipelinetest.Await(t, "consumer "+c.name+" to come to rest", func() bool {
+		progress, err := client.ConsumerProgress(t.Context(), c.stream, c.name)
+		return err == nil && progress.Pending == 0 && progress.Unacked == 0
 	})
 }
 
+// AwaitRest is AwaitAcked, and then waits until every plan in bucket seals is carried out and what that publishes is in
+// the ledger. Wait for the expected bundles first: a session that is due may have no plan yet.
+func AwaitRest(t testing.TB, client *stream.Client) {
+	t.Helper()
+	AwaitAcked(t, client)
+	// The exporter inserts the rows of a bundle first. Then it writes alerts and claims. Last it marks the plan as sealed.
+	pipelinetest.Await(t, "the plans of bundles to be carried out", func() bool {
+		planned, err := sealing(t.Context(), client)
+		if err != nil {
+			t.Logf("read the plans of bundles: %v", err)
+		}
+		return err == nil && planned == 0
+	})
+	for _, c := range []consumer{
+		{stream.Alerts, stream.FindingsConsumer}, {stream.MessageRecords, stream.MessageConsumer}, {stream.Coherence, stream.CoherenceConsumer},
+	} {
+		c.await(t, client)
+	}
+}
+
+// readWithin is how long the plans are read before they are read again.
+const readWithin = 30 * time.Second
+
 // sealing returns how many sessions have a plan that is not marked as sealed.
 func sealing(ctx context.Context, client *stream.Client) (planned int, err error) {
+	ctx, stop := context.WithTimeout(ctx, readWithin)
+	defer stop()
 	bucket, err := client.Bucket(ctx, stream.Seals)
 	if err != nil {
 		return 0, err
 	}
-	watching, read := context.WithCancel(ctx)
-	defer read()
+	all := false
 	var invalid error
-	err = bucket.Watch(watching, "*.*", 0, func(change stream.Change) {
+	err = bucket.Watch(ctx, "*.*", 0, func(change stream.Change) {
 		if change.Deleted {
 			return
 		}
@@ -80,8 +105,11 @@ func sealing(ctx context.Context, client *stream.Client) (planned int, err error
 		if invalid = errors.Join(invalid, err); err == nil && record.State == seal.Planned {
 			planned++
 		}
-	}, read)
-	if watching.Err() != nil && ctx.Err() == nil { // all plans are read
+	}, func() {
+		all = true
+		stop()
+	})
+	if all {
 		err = nil
 	}
 	return planned, errors.Join(invalid, err)

@@ -60,7 +60,7 @@ type Registry struct {
 	agents      map[string]*Entry   // each agent's newest card
 	hosts       map[string][]string // agents by the host in their ids
 	known       map[string]int32    // agents that are known (Know, KnowRetention), with the longest retention of their rows; nil without rows
-	ahead       map[string]*rowsOf  // those of the agents that Ahead was asked about last which are not known; what is in it does not change
+	ahead       map[string]*rowsOf  // what Ahead found last about agents that were not known; an entry is removed when its agent becomes known, and never changed
 	uncommitted int                 // agents without retention that were added to known since those without cards were last removed
 	indexBytes  int64               // memory of the entries and revocations
 	cache       cache

@@ -80,8 +80,8 @@ func (r *Registry) KnowAll(ctx context.Context, agents iter.Seq[string]) error {
 	return nil
 }
 
-// Ahead looks up the rows of agents with one query, so that KnowAll needs none for a part of them. It reads no card. What cannot be
-// looked up is left to KnowAll, which reports the error. Pass at most store.MaxAgents agents.
+// Ahead looks up the rows of agents with one query, so that KnowAll needs no query for them. It reads no card. If it fails, Know looks
+// the agents up and reports the error. Pass at most store.MaxAgents agents.
 func (r *Registry) Ahead(ctx context.Context, agents iter.Seq[string]) {
 	found, err := r.find(ctx, agents)
 	if err != nil {
@@ -155,12 +155,12 @@ func (r *Registry) remember(days map[string]int32) {
 }
 
 // unknown returns those of the agents that are not known: what Ahead has found about them, and those about which the rows
-// must be asked. No card has an agent whose id is longer than MaxIDBytes.
+// must be asked. It leaves out ids longer than MaxIDBytes: such an agent has no card.
 func (r *Registry) unknown(agents iter.Seq[string]) (found, ask map[string]*rowsOf) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for agent := range agents {
-		if r.knows(agent) || ask[agent] != nil || len(agent) > schema.MaxIDBytes {
+		if r.knows(agent) || found[agent] != nil || ask[agent] != nil || len(agent) > schema.MaxIDBytes {
 			continue
 		}
 		if found == nil {

@@ -119,7 +119,7 @@ func (r Reader) CardPosition(ctx context.Context, bucketCreated time.Time) (revi
 	return rows[0].Revision, rows[0].Cards, nil
 }
 
-// MaxAgents is how many agents one query may be about: it is sent with all their names.
+// MaxAgents is how many agents one query may name.
 const MaxAgents = 5_000
 
 // RegisteredCards passes the id and the retention of each card of some agents to take, in any order. Pass

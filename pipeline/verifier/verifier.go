@@ -53,7 +53,7 @@ type verifier struct {
 
 	inbox      []stream.Message // what was fetched
 	waiting    []stream.Message // of the inbox: not judged yet
-	behind     bool             // the stream has more: a fetch had all that it asked for before its time was over
+	behind     bool             // the last fetch of a slice ended before its time was over: normally the stream has more
 	sliceRows  int
 	aheadRows  int
 	judgements [judgedTogether]judgement
@@ -64,8 +64,8 @@ const (
 	// judging overlaps with delivery.
 	sliceRows = 1000
 
-	// In a backlog of agents that are not known, more messages are fetched, which have arrived already, and the cards of
-	// all their agents are looked up with one query. A query for 5,000 agents takes little longer than one for 1,000.
+	// In a backlog with agents that are not known, the verifier also fetches further messages that have arrived. One query
+	// then finds the cards of all their agents. For 5,000 agents it takes little longer than for 1,000.
 	aheadRows     = store.MaxAgents - sliceRows
 	aheadWait     = 5 * time.Millisecond
 	prefetchBytes = 16 << 20
@@ -144,16 +144,17 @@ func (v *verifier) fill(ctx, work context.Context, b *batch, full chan<- *batch)
 			default:
 			}
 		}
+		most := v.sliceRows
 		if len(v.waiting) == 0 {
 			if err := v.fetch(ctx, b, now); err != nil && ctx.Err() == nil {
 				return false, err
 			}
-			now = time.Now() // a look-up counts as part of the batch's age
+			now, most = time.Now(), len(v.inbox) // the look-up is part of the batch's age; what it fetches is judged later
 			v.lookAhead(ctx)
 			v.waiting = v.inbox
 		}
 		b.behind = v.behind
-		slice := v.waiting[:b.takes(v.cfg, v.waiting, v.sliceRows)]
+		slice := v.waiting[:b.takes(v.cfg, v.waiting, most)]
 		v.waiting = v.waiting[len(slice):]
 		if err := v.judgeAll(work, b, slice, now); err != nil {
 			return false, err
@@ -162,8 +163,7 @@ func (v *verifier) fill(ctx, work context.Context, b *batch, full chan<- *batch)
 	return false, nil
 }
 
-// fetch fetches a slice, of which the batch can take all. After a crash between here and the last step of commit it is
-// read again.
+// fetch fetches a slice that fits into the batch. After a crash before the last step of commit the slice is read again.
 func (v *verifier) fetch(ctx context.Context, b *batch, now time.Time) error {
 	wait := b.fetchWait(v.cfg, now)
 	v.inbox = v.inbox[:0]
@@ -179,8 +179,8 @@ func (v *verifier) fetch(ctx context.Context, b *batch, now time.Time) error {
 	return err
 }
 
-// lookAhead fetches more messages into the inbox and looks up their agents, if it is worth it (aheadRows). What fails is
-// repeated: by the next fetch, and when an agent is needed.
+// lookAhead fetches more messages into the inbox and looks up their agents. It does so only in a backlog, and only if an
+// agent of the inbox is not known. The next fetch repeats a fetch that fails, and Know a look-up that fails.
 func (v *verifier) lookAhead(ctx context.Context) {
 	registry := v.workspaces[0].registry
 	if !v.behind || !slices.ContainsFunc(v.inbox, func(m stream.Message) bool { return !registry.Knows(m.Agent) }) {
