@@ -71,11 +71,11 @@ func AwaitRest(t testing.TB, client *stream.Client) {
 	AwaitAcked(t, client)
 	// The exporter inserts the rows of a bundle first. Then it writes alerts and claims. Last it marks the plan as sealed.
 	pipelinetest.Await(t, "the plans of bundles to be carried out", func() bool {
-		planned, err := sealing(t.Context(), client)
+		open, err := openPlans(t.Context(), client)
 		if err != nil {
 			t.Logf("read the plans of bundles: %v", err)
 		}
-		return err == nil && planned == 0
+		return err == nil && open == 0
 	})
 	for _, c := range []consumer{
 		{stream.Alerts, stream.FindingsConsumer}, {stream.MessageRecords, stream.MessageConsumer}, {stream.Coherence, stream.CoherenceConsumer},
@@ -87,8 +87,8 @@ func AwaitRest(t testing.TB, client *stream.Client) {
 // readWithin is how long the plans are read before they are read again.
 const readWithin = 30 * time.Second
 
-// sealing returns how many sessions have a plan that is not marked as sealed.
-func sealing(ctx context.Context, client *stream.Client) (planned int, err error) {
+// openPlans returns how many sessions have a plan that is not marked as sealed.
+func openPlans(ctx context.Context, client *stream.Client) (planned int, err error) {
 	ctx, stop := context.WithTimeout(ctx, readWithin)
 	defer stop()
 	bucket, err := client.Bucket(ctx, stream.Seals)

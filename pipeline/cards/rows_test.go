@@ -49,7 +49,13 @@ func (t *table) RegisteredCards(_ context.Context, agents []string, take func(ag
 // relying opens a registry that relies on the table. It returns the registry with its bucket.
 func relying(t *testing.T, client *stream.Client, rows *table) (*cards.Registry, *asked) {
 	t.Helper()
-	registry, bucket := bounded(t, client, 1<<20)
+	return relyingWithin(t, client, rows, 1<<20)
+}
+
+// relyingWithin is relying with a cache of that size.
+func relyingWithin(t *testing.T, client *stream.Client, rows *table, cacheBytes int64) (*cards.Registry, *asked) {
+	t.Helper()
+	registry, bucket := bounded(t, client, cacheBytes)
 	state, err := client.StreamState(t.Context(), stream.CardRecords)
 	if err == nil {
 		err = registry.Rely(t.Context(), rows, state)
@@ -176,14 +182,7 @@ func TestALookUpAheadEvictsNothing(t *testing.T) {
 		rows.settle(found, uint64(i+1))
 	}
 	read := func(ahead bool) int64 {
-		registry, bucket := bounded(t, client, 2*slice*bytes)
-		state, err := client.StreamState(t.Context(), stream.CardRecords)
-		if err == nil {
-			err = registry.Rely(t.Context(), rows, state)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		registry, bucket := relyingWithin(t, client, rows, 2*slice*bytes)
 		follow(t, registry)
 		for range 2 {
 			if ahead {

@@ -16,6 +16,7 @@ import (
 type arrived struct {
 	created
 	messages []stream.Message
+	share    int // the other verifiers of a tenant own the rest: a fetch returns only one of so many
 	ended    func()
 }
 
@@ -23,6 +24,7 @@ func (s *arrived) Fetch(_ context.Context, into []stream.Message, maxMessages, m
 	if len(s.messages) == 0 {
 		s.ended()
 	}
+	maxMessages /= max(s.share, 1)
 	for bytes := 0; maxMessages > 0 && bytes < maxBytes && len(s.messages) > 0; maxMessages-- {
 		bytes += len(s.messages[0].Data)
 		into, s.messages = append(into, s.messages[0]), s.messages[1:]
@@ -77,18 +79,20 @@ func TestAgentsOfABacklogAreLookedUpTogether(t *testing.T) {
 	for _, c := range []struct {
 		messages, batchRows, batchBytes int
 		known                           bool
+		share                           int
 		batches, ahead, warm            []int
 	}{
-		{5_300, 2_650, 1 << 20, false, []int{2_650, 2_650}, []int{5_000, 300}, []int{1000, 1000, 650, 1000, 1000, 350, 300}},
-		{6_100, 3_600, 5_000, false, []int{2_500, 2_500, 1_100}, []int{5_000, 1_100}, []int{1000, 1000, 500, 1000, 1000, 500, 1000, 100}},
-		{900, 450, 1 << 20, false, []int{450, 450}, []int{900}, []int{450, 450}},
-		{10, 1, 1, false, slices.Repeat([]int{1}, 10), []int{10}, slices.Repeat([]int{1}, 10)},
-		{10, 50, 1 << 20, false, []int{10}, nil, []int{10}}, // no backlog
-		{5_000, 2_500, 1 << 20, true, []int{2_500, 2_500}, nil, []int{1000, 1000, 500, 1000, 1000, 500}},
+		{5_300, 2_650, 1 << 20, false, 1, []int{2_650, 2_650}, []int{5_000, 300}, []int{1000, 1000, 650, 1000, 1000, 350, 300}},
+		{6_100, 3_600, 5_000, false, 1, []int{2_500, 2_500, 1_100}, []int{5_000, 1_100}, []int{1000, 1000, 500, 1000, 1000, 500, 1000, 100}},
+		{900, 450, 1 << 20, false, 1, []int{450, 450}, []int{900}, []int{450, 450}},
+		{10, 1, 1, false, 1, slices.Repeat([]int{1}, 10), []int{10}, slices.Repeat([]int{1}, 10)},
+		{10, 50, 1 << 20, false, 1, []int{10}, nil, []int{10}}, // no backlog
+		{5_000, 50_000, 1 << 20, false, 2, []int{5_000}, []int{2_500, 2_500}, []int{500, 1000, 1000, 500, 1000, 1000}},
+		{5_000, 2_500, 1 << 20, true, 1, []int{2_500, 2_500}, nil, []int{1000, 1000, 500, 1000, 1000, 500}},
 	} {
 		v, registry, source := backlogged(t, c.messages, Config{BatchRows: c.batchRows, BatchBytes: c.batchBytes, BatchAge: time.Minute})
 		ctx, ended := context.WithCancel(t.Context())
-		source.ended, registry.known = ended, c.known
+		source.ended, source.share, registry.known = ended, c.share, c.known
 		var batches []int
 		for next := uint64(1); ctx.Err() == nil; {
 			b := &batch{rows: v.newRows(), unknown: map[string]bool{}}

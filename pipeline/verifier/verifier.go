@@ -54,7 +54,7 @@ type verifier struct {
 	inbox      []stream.Message // what was fetched
 	waiting    []stream.Message // of the inbox: not judged yet
 	behind     bool             // the last fetch of a slice ended before its time was over: normally the stream has more
-	sliceRows  int
+	sliceRows  int              // these two are the constants, and smaller in the simulation
 	aheadRows  int
 	judgements [judgedTogether]judgement
 }
