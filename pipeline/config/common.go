@@ -42,6 +42,7 @@ type Common struct {
 	LogFormat   string        `help:"Format of the log: json or text."`
 	AdminListen string        `help:"Address for /healthz, /readyz, /metrics and /v1/limitations. Empty: none."`
 	DrainBudget time.Duration `help:"Time to finish the work in progress after the first SIGTERM."`
+	Nice        int           `help:"Least niceness of this process, 0 to 19. Where CPU is short, processes with a lower one come first (docs/OPERATIONS.md). Linux only."`
 
 	NATS NATS `embed:"" prefix:"nats-"`
 	OTLP OTLP `embed:"" prefix:"otlp-"`
@@ -94,6 +95,10 @@ func (c *Cards) Validate() (faults Faults) {
 	return faults
 }
 
+// BackgroundNice is the niceness of drift and exporter by default. Nobody waits for their results as publishers
+// wait for answers and analysts for verdicts, so those come first (ADR 36).
+const BackgroundNice = 10
+
 // DefaultCommon returns the defaults, with the address of the service's admin interface ("" for
 // none).
 func DefaultCommon(adminListen string) Common {
@@ -124,6 +129,7 @@ func (c *Common) Validate() []Fault {
 	faults = append(faults, LogFaults(c.LogFormat, c.LogLevel)...)
 	faults.CheckAddress("admin_listen", c.AdminListen)
 	faults.Check(c.DrainBudget > 0, "drain_budget", "%s: want more than 0", c.DrainBudget)
+	faults.Check(c.Nice >= 0 && c.Nice <= 19, "nice", "%d: want 0 to 19", c.Nice)
 	c.NATS.validate(&faults)
 	return append(faults, c.OTLP.Validate()...)
 }

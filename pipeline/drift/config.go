@@ -63,8 +63,10 @@ const LeastResidentBytes = 1 << 20
 // Default returns the configuration of a drift stage that serves its operator's interface on this
 // stage's port.
 func Default() Config {
+	common := config.DefaultCommon("127.0.0.1:8083")
+	common.Nice = config.BackgroundNice
 	return Config{
-		Common:     config.DefaultCommon("127.0.0.1:8083"),
+		Common:     common,
 		ClickHouse: config.DefaultClickHouse(),
 		Cards:      config.DefaultCards(),
 		Rules:      DefaultRules(),

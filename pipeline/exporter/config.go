@@ -47,8 +47,10 @@ type Copies struct {
 
 // Default returns the configuration of an exporter below the current directory.
 func Default() Config {
+	common := config.DefaultCommon("127.0.0.1:8084")
+	common.Nice = config.BackgroundNice
 	return Config{
-		Common:        config.DefaultCommon("127.0.0.1:8084"),
+		Common:        common,
 		ClickHouse:    config.DefaultClickHouse(),
 		Cards:         config.DefaultCards(),
 		TakeoverAfter: 8 * time.Second,

@@ -2,7 +2,7 @@
 {{- define "plumbline.config" -}}
 {{- $v := .root.Values -}}
 {{- $own := index $v .name -}}
-{{- $c := dict "tenant" $v.tenant "admin_listen" "0.0.0.0:9100" "drain_budget" (printf "%ds" (int $v.drainSeconds)) -}}
+{{- $c := dict "tenant" $v.tenant "admin_listen" "0.0.0.0:9100" "nice" 0 "drain_budget" (printf "%ds" (int $v.drainSeconds)) -}}
 {{- if ne .name "console" -}}{{- include "plumbline.config.broker" (dict "c" $c "v" $v "name" .name) -}}{{- end -}}
 {{- $database := ternary $v.database.reader $v.database.service (has .name (list "ingest" "console")) -}}
 {{- if and $v.database.cluster $database.existingSecret (ne .name "webhooks") -}}{{- $_ := set $c "clickhouse_cluster" $v.database.cluster -}}{{- end -}}
