@@ -28,6 +28,7 @@ type composition struct {
 	Services map[string]struct {
 		Command     []string          `yaml:"command"`
 		Environment map[string]string `yaml:"environment"`
+		CPUShares   int               `yaml:"cpu_shares"`
 	} `yaml:"services"`
 }
 
@@ -52,6 +53,16 @@ func TestComposeFileIsAccepted(t *testing.T) {
 	output, err := exec.Command("docker-compose", "--file", "../docker-compose.yml", "config", "--quiet").CombinedOutput()
 	if err != nil {
 		t.Errorf("docker-compose config: %v\n%s", err, output)
+	}
+}
+
+// In the compose file drift and exporter have a tenth of the shares of those on which answers and verdicts wait.
+func TestComposeShares(t *testing.T) {
+	c := readComposition(t)
+	for name, want := range map[string]int{"nats": 1024, "clickhouse": 1024, "ingest": 1024, "verifier": 1024, "console": 1024, "webhooks": 1024, "drift": 102, "exporter": 102} {
+		if got := c.Services[name].CPUShares; got != want {
+			t.Errorf("%s: cpu_shares is %d, want %d", name, got, want)
+		}
 	}
 }
 

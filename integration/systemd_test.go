@@ -36,6 +36,9 @@ func TestUnitsOfServices(t *testing.T) {
 		if unit["Restart"] != "on-failure" || unit["RestartPreventExitStatus"] != "2" || unit["StartLimitIntervalSec"] != "0" || unit["LimitNOFILE"] == "" || unit["ProtectSystem"] != "strict" {
 			t.Errorf("%s: %v", name, unit)
 		}
+		if later := name == "drift" || name == "exporter"; (unit["CPUWeight"] == "10") != later {
+			t.Errorf("%s: CPUWeight is %q", name, unit["CPUWeight"])
+		}
 		words := strings.Fields(strings.ReplaceAll(unit["ExecStart"], "%d", filepath.Join("..", "deploy", "systemd")))
 		if len(words) == 0 || words[0] != "/usr/local/bin/"+name {
 			t.Errorf("%s: ExecStart is %q", name, unit["ExecStart"])

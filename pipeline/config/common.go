@@ -42,7 +42,7 @@ type Common struct {
 	LogFormat   string        `help:"Format of the log: json or text."`
 	AdminListen string        `help:"Address for /healthz, /readyz, /metrics and /v1/limitations. Empty: none."`
 	DrainBudget time.Duration `help:"Time to finish the work in progress after the first SIGTERM."`
-	Nice        int           `help:"Least niceness of this process, 0 to 19. Where CPU is short, processes with a lower one come first (docs/OPERATIONS.md). Linux only."`
+	Nice        int           `help:"Niceness of this process, 0 to 19, on Linux. A higher one that it was started with stays. Where CPU is short, processes with a lower one come first (docs/OPERATIONS.md)."`
 
 	NATS NATS `embed:"" prefix:"nats-"`
 	OTLP OTLP `embed:"" prefix:"otlp-"`

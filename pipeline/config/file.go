@@ -147,7 +147,10 @@ func (s *settings) findOfStage(e entry) (*kong.Flag, error) {
 		}
 		return nil, fmt.Errorf("%s: unknown key, did you mean %s?", where, near)
 	}
-	if sharedKeys()[e.key] {
+	switch {
+	case sharedKeys()[e.key] && s.byKey[e.key] == nil:
+		return nil, fmt.Errorf("%s: %s cannot set this", where, s.section)
+	case sharedKeys()[e.key]:
 		return nil, fmt.Errorf("%s: %s has one such setting for all services: set it at the top of the file", where, s.section)
 	}
 	for _, key := range []string{e.section + "_" + e.key, e.key} {

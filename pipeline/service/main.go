@@ -47,8 +47,10 @@ func Main(cmd config.Command, cfg config.Config, serve func(context.Context, *En
 	obs.TakeStandardLog(log)
 	env := NewEnv(cmd.Name, cmd.Version, log, obs.NewRegistry(cmd.Version), new(obs.Health))
 	env.DrainBudget = common.DrainBudget
-	if err := beNice(common.Nice); err != nil {
-		log.Warn("this process competes with all others for CPU", "error", err, "hint", "nice: 0 asks for no niceness")
+	if common.Nice > 0 {
+		if err := beNice(common.Nice); err != nil {
+			log.Warn("this process does not have the niceness of setting nice", "error", err)
+		}
 	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
