@@ -1,12 +1,12 @@
 package integration_test
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // By default drift and exporter run with niceness 10, or the higher one that they were started with.
@@ -32,15 +32,11 @@ func TestNicenessOfServices(t *testing.T) {
 	}
 }
 
-func niceness(t *testing.T, pid int) (n int) {
+func niceness(t *testing.T, pid int) int {
 	t.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	priority, err := unix.Getpriority(unix.PRIO_PROCESS, pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, after, _ := strings.Cut(string(stat), ") ") // the fields after the name, from the third on
-	if _, err := fmt.Sscan(strings.Fields(after)[16], &n); err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return 20 - priority // the system call returns 20 less the niceness
 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostPasses limits how often beNice looks at all threads. Two or three passes are usual.
+// mostPasses limits how often beNice looks at all threads.
 const mostPasses = 100
 
 // beNice gives every thread of this process at least a niceness. Linux keeps one for each thread, and a new
