@@ -20,20 +20,21 @@ import (
 	"github.com/plumbline/plumbline/pipeline/store"
 )
 
-const (
-	firstSeconds = 30                     // how many fresh directories lose power
-	firstStep    = 150 * time.Millisecond // how much later each loss is
-)
+// firstLosses is how many fresh directories lose power.
+const firstLosses = 30
 
 // lossesInFirstSeconds takes the power of one fresh directory after the other. Each loss
-// is a little later in the first start of plumbline up. Each directory starts again, with
+// is a little later in the first start of plumbline up: half of them before the time that a start
+// takes here until its first answer, half of them after it. Each directory starts again, with
 // everything that was acknowledged.
 func lossesInFirstSeconds(t *testing.T, r *result) {
 	random := rand.New(rand.NewPCG(r.seed, 0))
-	for step := range firstSeconds {
-		after := time.Duration(step)*firstStep + time.Duration(random.Int64N(int64(firstStep)))
+	step, early := 2*untilFirstAnswer(t)/firstLosses, 0
+	for i := range firstLosses {
+		after := time.Duration(i)*step + time.Duration(random.Int64N(int64(step)))
 		t.Run(fmt.Sprintf("after-%s", after.Round(time.Millisecond)), func(t *testing.T) {
-			acknowledged, kept := lossOfFreshDirectory(t, after)
+			before, acknowledged, kept := lossOfFreshDirectory(t, after)
+			early += before
 			r.acknowledged += acknowledged
 			r.seen.Traces += int(kept.Traces)
 			r.seen.Points += int(kept.DriftPoints)
@@ -41,39 +42,73 @@ func lossesInFirstSeconds(t *testing.T, r *result) {
 			r.seen.Lost += max(acknowledged-int(kept.Traces), 0)
 		})
 	}
+	if t.Logf("%d traces were acknowledged before a loss", early); early == 0 && !t.Failed() {
+		t.Error("no trace was acknowledged before a loss, so none could be lost")
+	}
 }
 
-// lossOfFreshDirectory starts plumbline up on an empty disk and takes the power after a
-// time. A publisher sends traces as soon as it can, before and after the loss. The function
-// returns how many traces were acknowledged, and the final counts.
-func lossOfFreshDirectory(t *testing.T, after time.Duration) (acknowledged int, kept store.Counts) {
+// untilFirstAnswer returns the time from a start of plumbline up on an empty disk to the first answer to a trace.
+func untilFirstAnswer(t *testing.T) (took time.Duration) {
+	t.Run("until-first-answer", func(t *testing.T) {
+		began := time.Now()
+		f := startFresh(t)
+		pipelinetest.Await(t, "an answer to the first trace", func() bool { return f.publisher.answered() > 0 })
+		took = time.Since(began)
+		t.Logf("the first trace was acknowledged after %s", took)
+		f.stopPublishing()
+		f.up.terminate()
+	})
+	if took == 0 {
+		t.FailNow()
+	}
+	return took
+}
+
+// fresh is a plumbline up that was started on an empty disk, and a publisher that sends traces as soon as it can.
+type fresh struct {
+	disk           *durabletest.Disk
+	dir            string
+	up             *service
+	publisher      *publisher
+	stopPublishing func() // returns when the publisher has ended
+}
+
+func startFresh(t *testing.T) *fresh {
 	disk := durabletest.New(t, filepath.Join(t.TempDir(), "disk"), wholeSite)
 	dir, address := filepath.Join(disk.Dir, "data"), freeAddress(t)
-	up := run(t, &service{name: "up", program: program(t, "plumbline"), address: address, env: environment(),
+	f := &fresh{disk: disk, dir: dir, publisher: &publisher{t: t, url: "http://" + address}}
+	f.up = run(t, &service{name: "up", program: program(t, "plumbline"), address: address, env: environment(),
 		args: []string{"up", "--data", dir, "--listen", address}})
-	p := &publisher{t: t, url: "http://" + address}
 	working, stop := context.WithCancel(t.Context())
 	published := make(chan struct{})
 	go func() {
 		defer close(published)
-		p.publishOneByOne(working)
+		f.publisher.publishOneByOne(working)
 	}()
-	t.Cleanup(func() {
+	f.stopPublishing = func() {
 		stop()
 		<-published
-	})
+	}
+	t.Cleanup(f.stopPublishing)
+	return f
+}
+
+// lossOfFreshDirectory takes the power after a time, and starts again. It returns how many traces were acknowledged
+// before the loss and altogether, and the final counts.
+func lossOfFreshDirectory(t *testing.T, after time.Duration) (before, acknowledged int, kept store.Counts) {
+	f := startFresh(t)
 	time.Sleep(after)
-	losePowerOf(t, up, disk)
+	before = f.publisher.answered()
+	losePowerOf(t, f.up, f.disk)
 	began := time.Now()
-	if err := up.start(); err != nil {
+	if err := f.up.start(); err != nil {
 		t.Fatal(err)
 	}
-	up.awaitReady()
-	t.Logf("without power after %s, ready again %s after the next start", after, time.Since(began))
-	stop()
-	<-published
+	f.up.awaitReady()
+	t.Logf("without power after %s and %d answers, ready again %s after the next start", after, before, time.Since(began))
+	f.stopPublishing()
 
-	at, err := machine.Find(t.Context(), dir)
+	at, err := machine.Find(t.Context(), f.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +116,7 @@ func lossOfFreshDirectory(t *testing.T, after time.Duration) (acknowledged int, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	acknowledged = distinct(p.acked)
+	acknowledged = distinct(f.publisher.acked)
 	pipelinetest.Await(t, "what was acknowledged", func() bool {
 		kept, err = rows.Counts(t.Context())
 		return err == nil && int(kept.Traces) >= acknowledged && int(kept.DriftPoints) >= acknowledged && kept.Bundles > 0
@@ -91,12 +126,12 @@ func lossOfFreshDirectory(t *testing.T, after time.Duration) (acknowledged int, 
 	}
 	var found []byte
 	pipelinetest.Await(t, "check --deep without a difference", func() bool {
-		found, err = exec.CommandContext(t.Context(), program(t, "plumbline"), "check", "--deep", "--data", dir).CombinedOutput()
+		found, err = exec.CommandContext(t.Context(), program(t, "plumbline"), "check", "--deep", "--data", f.dir).CombinedOutput()
 		t.Logf("check --deep: %v\n%s", err, found)
 		return err == nil
 	})
-	up.terminate()
-	return acknowledged, kept
+	f.up.terminate()
+	return before, acknowledged, kept
 }
 
 // publishOneByOne publishes traces of one session until ctx ends, at least one, and then ends

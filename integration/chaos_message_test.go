@@ -152,7 +152,7 @@ func (s *site) redeliver(random *rand.Rand) {
 	owners := [][]*service{{s.verifier, s.drift}}
 	for range 2 {
 		var another []*service
-		for stage := range records {
+		for _, stage := range []string{"verifier", "drift"} {
 			process := s.service(stage, "PLUMBLINE_BATCH_AGE=50ms", "PLUMBLINE_TAKEOVER_AFTER=1s")
 			process.awaitReady()
 			another = append(another, process)

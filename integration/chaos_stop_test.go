@@ -81,11 +81,12 @@ func (s *site) stopIngest(*rand.Rand) {
 	<-delivered
 }
 
-// checkImpatient requires that the stream holds each trace once, however often it was sent.
+// checkImpatient requires that the stream holds each trace once, however often it was sent, and the
+// request to end their session.
 func (s *site) checkImpatient() {
 	s.t.Helper()
-	if n := s.messagesOf(impatient); n != 100 {
-		s.t.Errorf("the stream holds %d messages of 100 traces", n)
+	if n := s.messagesOf(impatient); n != 100+1 {
+		s.t.Errorf("the stream holds %d messages of 100 traces and one request to end a session", n)
 	}
 }
 
