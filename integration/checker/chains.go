@@ -32,7 +32,10 @@ func (k *checker) checkChains(bundles []store.Bundle) {
 		k.checkChain(parts)
 	}
 	for r, n := range sealed {
-		if n > stored[r] {
+		switch {
+		case stored[r] == 0: // checkDelivery counts it as lost
+			k.Errorf("chains: trace %s of agent %s is sealed and not stored", r.trace, r.agent)
+		case n > stored[r]:
 			k.seen.Doubled++
 			k.Errorf("chains: trace %s of agent %s is sealed %d times and stored %d times", r.trace, r.agent, n, stored[r])
 		}
