@@ -22,6 +22,9 @@ import (
 
 var inject = flag.Bool("inject", false, "run TestInjectedFaults: system calls that fail, with strace")
 
+// durableCalls are the system calls that make files durable, or give them their names.
+var durableCalls = []string{"fsync", "linkat", "renameat", "mkdirat", "fchmod"}
+
 // Environment of TestInjectedProcess, which runs in a process of its own.
 const (
 	injectNATS = "PLUMBLINE_INJECT_NATS"
@@ -40,16 +43,11 @@ func TestInjectedFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal("strace is not installed: apt-get install strace")
 	}
-	s := newSite(t)
-	s.Register(t, pipelinetest.Card("ac", "a"))
-	s.judge(t)
-	n := 0
-	for _, call := range []string{"fsync", "renameat", "mkdirat", "fchmod"} {
+	for _, call := range durableCalls {
 		for _, fault := range []string{"signal=KILL", "error=EIO", "error=ENOSPC"} {
 			for when := 1; when <= 10; when++ {
-				n++
 				expression := fmt.Sprintf("inject=%s:%s:when=%d", call, fault, when)
-				t.Run(expression, func(t *testing.T) { s.surviveInjected(t, strace, expression, fmt.Sprintf("s-%d", n)) })
+				t.Run(expression, func(t *testing.T) { newSite(t).surviveInjected(t, strace, expression) })
 			}
 		}
 	}
@@ -57,8 +55,10 @@ func TestInjectedFaults(t *testing.T) {
 
 // surviveInjected seals one session with a process under a fault, then lets a process without a
 // fault complete its work.
-func (s *site) surviveInjected(t *testing.T, strace, expression, session string) {
-	s.dir = t.TempDir()
+func (s *site) surviveInjected(t *testing.T, strace, expression string) {
+	const session = "s"
+	s.Register(t, pipelinetest.Card("ac", "a"))
+	s.judge(t)
 	s.Publish(t, endedSession(session, 3)...)
 	ended, kill := s.startInjected(t, strace, expression)
 	pipelinetest.Await(t, "the process to end or to seal", func() bool {
@@ -96,7 +96,7 @@ func (s *site) startInjected(t *testing.T, strace, expression string) (ended cha
 	if err != nil {
 		t.Fatal(err)
 	}
-	faulty := exec.Command(strace, "-f", "-qq", "-o", filepath.Join(s.dir, "strace.log"), "-e", "trace=fsync,renameat,mkdirat,fchmod",
+	faulty := exec.Command(strace, "-f", "-qq", "-o", filepath.Join(s.dir, "strace.log"), "-e", "trace="+strings.Join(durableCalls, ","),
 		"-e", expression, os.Args[0], "-test.run", "^TestInjectedProcess$")
 	faulty.Env = s.processEnv()
 	faulty.ExtraFiles = []*os.File{held} // stays open as long as one of them lives
