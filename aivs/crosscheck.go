@@ -116,11 +116,13 @@ func (v *verification) checkSmallFiles(o *Opening) {
 		wantKey, wantSignature = publicKeyFile(public), "chain_hash:"+r.ChainHash+"\nsignature:"+v.signature+"\n"
 	}
 	if r.Signature == SignatureValid || r.Signature == SignatureAbsent { // otherwise a fault already names one of the two
-		if !bytes.Equal(v.small[keyFile], wantKey) {
-			r.fault(keyFile, said(saysNotOurs))
-		}
-		if string(v.small[signatureName]) != wantSignature {
-			r.fault(signatureName, said(saysNotOurs))
+		for _, file := range []struct{ name, want string }{{keyFile, string(wantKey)}, {signatureName, wantSignature}} {
+			switch text, present := v.small[file.name]; {
+			case !present:
+				r.fault(file.name, said(saysMissing))
+			case string(text) != file.want:
+				r.fault(file.name, said(saysNotOurs))
+			}
 		}
 	}
 	if previous, ok := v.small[previousFile]; string(previous) != o.PreviousBundleHash || ok != (o.PreviousBundleHash != "") {

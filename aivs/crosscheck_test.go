@@ -170,13 +170,18 @@ func TestFaultsOfUnsignedBundles(t *testing.T) {
 		edit func([]Member) []Member
 		want []string
 	}{
-		"key file":       {inFile(keyFile, "No signing", "no signing"), []string{"public_key.pem: " + saysNotOurs}},
-		"signature file": {inFile(signatureName, "# Ed", "#  Ed"), []string{"session_sig.txt: " + saysNotOurs}},
+		"key file":          {inFile(keyFile, "No signing", "no signing"), []string{"public_key.pem: " + saysNotOurs}},
+		"signature file":    {inFile(signatureName, "# Ed", "#  Ed"), []string{"session_sig.txt: " + saysNotOurs}},
+		"no key file":       {without(keyFile), []string{"public_key.pem: missing"}},
+		"no signature file": {without(signatureName), []string{"session_sig.txt: missing"}},
 		"an empty predecessor": {func(f []Member) []Member { return append(f, Member{Name: previousFile}) },
 			[]string{"previous_bundle_hash.txt: changed", "previous_bundle_hash.txt: not a file of this bundle"}},
 	} {
-		edited := c.edit(slices.Clone(files))
-		sayFaults(t, name, judge(t, aivstest.Gzip(t, tarOfFiles(t, edited...)), Options{}), c.want...)
+		edited := aivstest.Gzip(t, tarOfFiles(t, c.edit(slices.Clone(files))...))
+		sayFaults(t, name, judge(t, edited, Options{}), c.want...)
+		directory := unpack(t, edited)
+		_, output := python(t, directory)
+		sayTheSame(t, directory, output, nil)
 	}
 }
 
