@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -93,6 +94,16 @@ func TestSlowDatabase(t *testing.T) {
 		t.Errorf("after %v: %v, want that some waited for the database and the others had no room", took, answers)
 	}
 	wire.Thaw()
+	r.traces("/v1/traces")
+	for range atOnce {
+		r.reading.readers <- struct{}{}
+	}
+	if code, text := r.get("/v1/traces"); code != http.StatusServiceUnavailable || !strings.Contains(text, "requests read at this time") {
+		t.Errorf("while all that may read do: %d %s", code, text)
+	}
+	for range atOnce {
+		<-r.reading.readers
+	}
 	r.traces("/v1/traces")
 }
 
