@@ -19,7 +19,7 @@ import (
 // a service that sent them, and for one that looks them up because it was killed before it had an
 // answer. They are inserted again until they are on the disk.
 func TestRowsThatWereNotWrittenAreInsertedAgain(t *testing.T) {
-	e, err := engine.Start(t.Context(), engine.Config{DataDir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
+	e, err := engine.Start(t.Context(), engine.Config{DataDir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
