@@ -42,7 +42,8 @@ func lossesInFirstSeconds(t *testing.T, r *result) {
 			r.seen.Lost += max(acknowledged-int(kept.Traces), 0)
 		})
 	}
-	if t.Logf("%d traces were acknowledged before a loss", early); early == 0 && !t.Failed() {
+	t.Logf("%d traces were acknowledged before a loss", early)
+	if early == 0 && !t.Failed() {
 		t.Error("no trace was acknowledged before a loss, so none could be lost")
 	}
 }
@@ -64,8 +65,8 @@ func untilFirstAnswer(t *testing.T) (took time.Duration) {
 	return took
 }
 
-// fresh is a plumbline up that was started on an empty disk, and a publisher that sends traces as soon as it can.
-type fresh struct {
+// freshUp is a plumbline up that was started on an empty disk, and a publisher that sends traces as soon as it can.
+type freshUp struct {
 	disk           *durabletest.Disk
 	dir            string
 	up             *service
@@ -73,10 +74,10 @@ type fresh struct {
 	stopPublishing func() // returns when the publisher has ended
 }
 
-func startFresh(t *testing.T) *fresh {
+func startFresh(t *testing.T) *freshUp {
 	disk := durabletest.New(t, filepath.Join(t.TempDir(), "disk"), wholeSite)
 	dir, address := filepath.Join(disk.Dir, "data"), freeAddress(t)
-	f := &fresh{disk: disk, dir: dir, publisher: &publisher{t: t, url: "http://" + address}}
+	f := &freshUp{disk: disk, dir: dir, publisher: &publisher{t: t, url: "http://" + address}}
 	f.up = run(t, &service{name: "up", program: program(t, "plumbline"), address: address, env: environment(),
 		args: []string{"up", "--data", dir, "--listen", address}})
 	working, stop := context.WithCancel(t.Context())
