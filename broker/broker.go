@@ -84,13 +84,11 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 		cmp.Or(cfg.Logger, slog.Default()).Warn("the broker's port has changed: programs that have the old one need the new one", "old", last.Port, "new", at.Port)
 	}
 	process, err := child.Start(ctx, child.Config{
-		Name:   childName,
-		Self:   childName,
-		Args:   []string{cfg.DataDir},
-		Output: filepath.Join(cfg.DataDir, "broker.log"),
-		Prepare: func() error {
-			return errors.Join(child.PortFree(at.Host, at.Port), child.PortFree("127.0.0.1", at.MonitorPort))
-		},
+		Name:         childName,
+		Self:         childName,
+		Args:         []string{cfg.DataDir},
+		Output:       filepath.Join(cfg.DataDir, "broker.log"),
+		Listens:      at.Listens(),
 		Ready:        func(ctx context.Context) error { return ready(ctx, at) },
 		ReadyTimeout: embedded.ReadyWithin,
 		Logger:       cfg.Logger,

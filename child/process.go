@@ -36,6 +36,10 @@ type Config struct {
 	// Prepare runs before each start and before each restart. A restart repeats it until it
 	// succeeds. Optional.
 	Prepare func() error
+	// Listens are the TCP addresses (host:port) of the child. It is started when nobody else listens
+	// there; a restart waits for that. On Linux, no other child gets them before Stop, also while this
+	// one is down. Optional.
+	Listens []string
 	// Ready returns nil once the child can be used. It is called every few
 	// milliseconds until then, never afterwards. Its context ends with the process,
 	// and after five seconds at the latest. An error wrapped by backoff.Permanent
@@ -84,6 +88,8 @@ type Process struct {
 	log     *slog.Logger
 	backoff *backoff.ExponentialBackOff
 
+	reserved reservations // of Config.Listens, closed when no process will be started
+
 	stopOnce, hurryOnce sync.Once
 
 	stopping chan struct{} // closed by the first Stop
@@ -115,6 +121,11 @@ func Start(ctx context.Context, cfg Config) (*Process, error) {
 		done:     make(chan struct{}),
 		changed:  make(chan struct{}),
 	}
+	reserved, err := reserveAll(cfg.Listens)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", cfg.Name, err)
+	}
+	p.reserved = reserved
 	first := make(chan error, 1)
 	go p.supervise(ctx, first)
 	if err := <-first; err != nil {

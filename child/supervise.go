@@ -17,7 +17,10 @@ import (
 // thread that started it ends. With the lock, that happens only when this process ends.
 func (p *Process) supervise(ctx context.Context, first chan<- error) {
 	runtime.LockOSThread()
-	defer close(p.done)
+	defer func() {
+		p.report("give back the child's addresses", p.reserved.Close())
+		close(p.done)
+	}()
 	if ctx.Err() != nil {
 		first <- ctx.Err()
 		return
@@ -37,11 +40,9 @@ func (p *Process) supervise(ctx context.Context, first chan<- error) {
 // launch starts one process and waits until it is ready. After an error no
 // process is left.
 func (p *Process) launch(ctx context.Context) (*running, error) {
-	if p.cfg.Prepare != nil {
-		if err := p.cfg.Prepare(); err != nil {
-			p.fault(err)
-			return nil, unprepared{err}
-		}
+	if err := p.prepare(); err != nil {
+		p.fault(err)
+		return nil, unprepared{err}
 	}
 	r, err := p.spawn()
 	if err != nil {
@@ -62,7 +63,22 @@ func (p *Process) launch(ctx context.Context) (*running, error) {
 	return r, nil
 }
 
-// unprepared is the error of Config.Prepare: no process was started.
+// prepare checks what must be true before a process is started.
+func (p *Process) prepare() error {
+	if p.cfg.Prepare != nil {
+		if err := p.cfg.Prepare(); err != nil {
+			return err
+		}
+	}
+	for _, address := range p.cfg.Listens {
+		if err := nobodyListens(address); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unprepared is the error of prepare: no process was started.
 type unprepared struct{ error }
 
 func (u unprepared) Unwrap() error { return u.error }
@@ -140,7 +156,7 @@ func (p *Process) watch(r *running) bool {
 }
 
 // relaunch tries until a process is ready; it returns nil when Stop was called. After a
-// failure of Prepare it tries again after a short delay and logs only now and then.
+// failure of prepare it tries again after a short delay and logs only now and then.
 func (p *Process) relaunch() *running {
 	var said time.Time
 	for wait := p.backoff.NextBackOff(); p.pause(wait); {

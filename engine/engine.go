@@ -146,6 +146,7 @@ func (e *Engine) childConfig(cfg Config) child.Config {
 		Dir:          e.settings.Dir,
 		Output:       filepath.Join(e.settings.Dir, outputName),
 		Prepare:      e.prepare,
+		Listens:      []string{e.nativeAddr(), e.HTTPAddr()},
 		Ready:        e.answers,
 		ReadyTimeout: cfg.ReadyTimeout,
 		Grace:        stopGrace,
@@ -195,6 +196,10 @@ func (e *Engine) ReaderDSN() string { return e.dsn(readerUser) }
 
 func (e *Engine) dsn(user string) string {
 	return e.passwords.dsn(user, e.settings.NativePort, Database)
+}
+
+func (e *Engine) nativeAddr() string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(e.settings.NativePort))
 }
 
 // HTTPAddr returns host:port of ClickHouse's HTTP interface.

@@ -2,14 +2,12 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
-	"github.com/plumbline/plumbline/child"
 	"github.com/plumbline/plumbline/pipeline/durable"
 )
 
@@ -27,7 +25,7 @@ const (
 	watchPatience = 2 * time.Second
 )
 
-// prepare returns an error when the server's first writes would fail or its ports are taken.
+// prepare returns an error when the server's first writes would fail.
 // It waits until no other server uses the data.
 func (e *Engine) prepare() error {
 	free, _, err := durable.Space(e.settings.Dir)
@@ -37,10 +35,7 @@ func (e *Engine) prepare() error {
 	if free < roomToStart {
 		return fmt.Errorf("engine: the disk of %s has %d bytes free, and the server needs %d to start: free some space", e.settings.Dir, free, int64(roomToStart))
 	}
-	if err := e.awaitPredecessor(); err != nil {
-		return err
-	}
-	return errors.Join(child.PortFree("127.0.0.1", e.settings.NativePort), child.PortFree("127.0.0.1", e.settings.HTTPPort))
+	return e.awaitPredecessor()
 }
 
 // watch kills the library when one of its writes has failed, until ctx ends. The supervisor

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/plumbline/plumbline/broker/internal/embedded"
+	"github.com/plumbline/plumbline/child"
 )
 
 // Start runs a broker until the test ends and returns its URL.
@@ -44,9 +45,26 @@ func NewTLS(t testing.TB, secure *tls.Config) *Server {
 	if s.at, err = embedded.Assign(s.dir, "", 0); err != nil {
 		t.Fatal(err)
 	}
+	reserve(t, s.at.Listens())
 	s.Start()
 	t.Cleanup(s.Stop)
 	return s
+}
+
+// reserve keeps the addresses until the test ends: a server that a test stops gets its own back.
+func reserve(t testing.TB, addresses []string) {
+	t.Helper()
+	for _, address := range addresses {
+		reservation, err := child.Reserve(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := reservation.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // URL returns the address for clients; it stays the same over restarts.

@@ -52,6 +52,11 @@ func (e Endpoint) MonitorURL() string {
 	return u.String()
 }
 
+// Listens returns the addresses at which the server listens.
+func (e Endpoint) Listens() []string {
+	return []string{address(e.Host, e.Port), address(loopback, e.MonitorPort)}
+}
+
 func address(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
 // Load reads the endpoint of the server of a directory.
