@@ -3,7 +3,6 @@ package child
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -48,45 +47,56 @@ func FreePort(host string, wanted int) (port int, err error) {
 // ErrPortTaken says that another process listens on the port, or a child of one that is starting again.
 var ErrPortTaken = errors.New("another process listens there, or will when it has started again: end it")
 
+// Address is a TCP address of this machine.
+type Address struct {
+	Host string
+	Port int
+}
+
+func (a Address) String() string { return net.JoinHostPort(a.Host, strconv.Itoa(a.Port)) }
+
 // PortFree returns nil if a child can listen on a TCP port of host. The error contains
 // the address.
 func PortFree(host string, port int) error {
-	address := net.JoinHostPort(host, strconv.Itoa(port))
-	reservation, err := Reserve(address)
-	if err != nil {
-		return err
+	a := Address{host, port}
+	if reserved(port) {
+		return a.taken()
 	}
-	return errors.Join(nobodyListens(address), reservation.Close())
+	return a.nobodyListens()
 }
 
-func nobodyListens(address string) error {
-	l, err := net.Listen("tcp", address)
+func (a Address) nobodyListens() error {
+	l, err := net.Listen("tcp", a.String())
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("the address %s is taken: %w", address, ErrPortTaken)
+		return a.taken()
 	}
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w", address, err)
+		return fmt.Errorf("listen on %s: %w", a, err)
 	}
 	return l.Close()
 }
 
-// reservations are those of the addresses at which one child listens.
-type reservations []io.Closer
+func (a Address) taken() error { return fmt.Errorf("the address %s is taken: %w", a, ErrPortTaken) }
 
-// reserveAll reserves all addresses or none.
-func reserveAll(addresses []string) (all reservations, err error) {
-	for _, address := range addresses {
-		reservation, err := Reserve(address)
-		if err != nil {
-			return nil, errors.Join(err, all.Close())
+// reserve reserves the ports of the child's addresses. Where the system does not let it, it reserves none.
+func (p *Process) reserve() error {
+	for _, a := range p.cfg.Listens {
+		reservation, err := Reserve(a.Port)
+		switch {
+		case errors.Is(err, ErrPortTaken):
+			return a.taken()
+		case err != nil:
+			p.log.Warn("another process may take the child's port while the child is down", "address", a.String(), "error", err)
+		default:
+			p.reserved = append(p.reserved, reservation)
 		}
-		all = append(all, reservation)
 	}
-	return all, nil
+	return nil
 }
 
-func (all reservations) Close() (err error) {
-	for _, reservation := range all {
+// giveBack ends the reservations.
+func (p *Process) giveBack() (err error) {
+	for _, reservation := range p.reserved {
 		err = errors.Join(err, reservation.Close())
 	}
 	return err

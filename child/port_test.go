@@ -57,14 +57,14 @@ func TestAddressOfAChildIsReserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg, _, _ := config(t, "well-behaved")
-	cfg.Listens = []string{net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
+	cfg.Listens = []child.Address{{Host: "127.0.0.1", Port: port}}
 	p := start(t, cfg) // it never listens, as if it were always down
 	if other, err := child.FreePort("127.0.0.1", port); err != nil || other == port {
 		t.Errorf("port %d, error %v, want another port than that of a child", other, err)
 	}
 	second, _, _ := config(t, "well-behaved")
-	second.Listens = cfg.Listens
-	if _, err := child.Start(t.Context(), second); !errors.Is(err, child.ErrPortTaken) || !strings.Contains(err.Error(), cfg.Listens[0]) {
+	second.Listens = []child.Address{{Host: "0.0.0.0", Port: port}} // the same port, by another name
+	if _, err := child.Start(t.Context(), second); !errors.Is(err, child.ErrPortTaken) || !strings.Contains(err.Error(), second.Listens[0].String()) {
 		t.Errorf("a second child at the same address: error %v", err)
 	}
 	if err := p.Stop(t.Context()); err != nil {
@@ -80,9 +80,9 @@ func TestRestartWaitsForTheAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg, _, _ := config(t, "well-behaved")
-	cfg.Listens = []string{net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
+	cfg.Listens = []child.Address{{Host: "127.0.0.1", Port: port}}
 	p := start(t, cfg)
-	stranger, err := net.Listen("tcp", cfg.Listens[0])
+	stranger, err := net.Listen("tcp", cfg.Listens[0].String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -36,10 +37,10 @@ type Config struct {
 	// Prepare runs before each start and before each restart. A restart repeats it until it
 	// succeeds. Optional.
 	Prepare func() error
-	// Listens are the TCP addresses (host:port) of the child. It is started when nobody else listens
-	// there; a restart waits for that. On Linux, no other child gets them before Stop, also while this
+	// Listens are the TCP addresses of the child. It is started when nobody else listens there; a
+	// restart waits for that. On Linux, no other child gets their ports before Stop, also while this
 	// one is down. Optional.
-	Listens []string
+	Listens []Address
 	// Ready returns nil once the child can be used. It is called every few
 	// milliseconds until then, never afterwards. Its context ends with the process,
 	// and after five seconds at the latest. An error wrapped by backoff.Permanent
@@ -64,7 +65,7 @@ const (
 
 	firstDelay = 100 * time.Millisecond
 	longestGap = 10 * time.Second
-	// prepareAgain is the delay after Config.Prepare failed; a call of Prepare is cheap.
+	// prepareAgain is the delay after Config.Prepare failed or an address was taken; a check is cheap.
 	prepareAgain = 500 * time.Millisecond
 	// answerWithin bounds one call of Config.Ready.
 	answerWithin = 5 * time.Second
@@ -88,7 +89,7 @@ type Process struct {
 	log     *slog.Logger
 	backoff *backoff.ExponentialBackOff
 
-	reserved reservations // of Config.Listens, closed when no process will be started
+	reserved []io.Closer // the ports of Config.Listens, until no process will be started
 
 	stopOnce, hurryOnce sync.Once
 
@@ -121,14 +122,13 @@ func Start(ctx context.Context, cfg Config) (*Process, error) {
 		done:     make(chan struct{}),
 		changed:  make(chan struct{}),
 	}
-	reserved, err := reserveAll(cfg.Listens)
-	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", cfg.Name, err)
+	if err := p.reserve(); err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", cfg.Name, err), p.giveBack())
 	}
-	p.reserved = reserved
 	first := make(chan error, 1)
 	go p.supervise(ctx, first)
 	if err := <-first; err != nil {
+		<-p.done // its addresses are free then
 		return nil, fmt.Errorf("start %s: %w", cfg.Name, err)
 	}
 	return p, nil

@@ -93,21 +93,21 @@ func (p *Process) end(r *running) {
 	select {
 	case <-r.exited:
 	case <-p.hurry:
-		p.kill(r, 0)
+		p.kill(r, "the context of Stop ended")
 	case <-grace.C:
-		p.kill(r, p.cfg.Grace)
+		p.kill(r, fmt.Sprintf("it did not end within %s", p.cfg.Grace))
 	}
 	p.update(func(s *State) { s.Pid, s.Ready = 0, false })
 }
 
-func (p *Process) kill(r *running, after time.Duration) {
-	p.log.Warn("child did not end in time; killing it", "after", after)
+func (p *Process) kill(r *running, reason string) {
+	p.log.Warn("killing the child", "reason", reason)
 	p.report("kill the child", r.cmd.Process.Kill())
 	<-r.exited
 }
 
 func (p *Process) report(doing string, err error) {
 	if err != nil && !errors.Is(err, os.ErrProcessDone) {
-		p.log.Error("cannot end the child process", "operation", doing, "error", err)
+		p.log.Error("cannot "+doing, "error", err)
 	}
 }

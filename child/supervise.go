@@ -18,7 +18,7 @@ import (
 func (p *Process) supervise(ctx context.Context, first chan<- error) {
 	runtime.LockOSThread()
 	defer func() {
-		p.report("give back the child's addresses", p.reserved.Close())
+		p.report("give back the child's ports", p.giveBack())
 		close(p.done)
 	}()
 	if ctx.Err() != nil {
@@ -71,7 +71,7 @@ func (p *Process) prepare() error {
 		}
 	}
 	for _, address := range p.cfg.Listens {
-		if err := nobodyListens(address); err != nil {
+		if err := address.nobodyListens(); err != nil {
 			return err
 		}
 	}
@@ -96,7 +96,13 @@ func (p *Process) awaitReady(ctx context.Context, r *running) error {
 	defer cancel()
 	asking, stop := p.whileThere(ctx, r)
 	defer stop()
+	ended := func() error { return fmt.Errorf("it ended before it was ready (%s)", r.status()) }
 	for began := time.Now(); ; {
+		select {
+		case <-r.exited: // another process may answer in its place
+			return ended()
+		default:
+		}
 		once, cancel := context.WithTimeout(asking, answerWithin)
 		notYet := p.cfg.Ready(once)
 		cancel()
@@ -104,14 +110,9 @@ func (p *Process) awaitReady(ctx context.Context, r *running) error {
 			return notYet
 		}
 		select {
-		case <-r.exited: // checked before the next call of Config.Ready
-			return fmt.Errorf("it ended before it was ready (%s)", r.status())
-		default:
-		}
-		select {
 		case <-time.After(min(max(shortestPoll, time.Since(began)/20), longestPoll)):
 		case <-r.exited:
-			return fmt.Errorf("it ended before it was ready (%s)", r.status())
+			return ended()
 		case <-p.stopping:
 			return ErrStopped
 		case <-ctx.Done():

@@ -146,7 +146,7 @@ func (e *Engine) childConfig(cfg Config) child.Config {
 		Dir:          e.settings.Dir,
 		Output:       filepath.Join(e.settings.Dir, outputName),
 		Prepare:      e.prepare,
-		Listens:      []string{e.nativeAddr(), e.HTTPAddr()},
+		Listens:      []child.Address{{Host: "127.0.0.1", Port: e.settings.NativePort}, {Host: "127.0.0.1", Port: e.settings.HTTPPort}},
 		Ready:        e.answers,
 		ReadyTimeout: cfg.ReadyTimeout,
 		Grace:        stopGrace,
@@ -196,10 +196,6 @@ func (e *Engine) ReaderDSN() string { return e.dsn(readerUser) }
 
 func (e *Engine) dsn(user string) string {
 	return e.passwords.dsn(user, e.settings.NativePort, Database)
-}
-
-func (e *Engine) nativeAddr() string {
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(e.settings.NativePort))
 }
 
 // HTTPAddr returns host:port of ClickHouse's HTTP interface.

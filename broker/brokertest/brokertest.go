@@ -45,17 +45,17 @@ func NewTLS(t testing.TB, secure *tls.Config) *Server {
 	if s.at, err = embedded.Assign(s.dir, "", 0); err != nil {
 		t.Fatal(err)
 	}
-	reserve(t, s.at.Listens())
+	reserve(t, s.at.Port, s.at.MonitorPort)
 	s.Start()
 	t.Cleanup(s.Stop)
 	return s
 }
 
-// reserve keeps the addresses until the test ends: a server that a test stops gets its own back.
-func reserve(t testing.TB, addresses []string) {
+// reserve keeps the ports until the test ends: a server that a test stops gets its own back.
+func reserve(t testing.TB, ports ...int) {
 	t.Helper()
-	for _, address := range addresses {
-		reservation, err := child.Reserve(address)
+	for _, port := range ports {
+		reservation, err := child.Reserve(port)
 		if err != nil {
 			t.Fatal(err)
 		}

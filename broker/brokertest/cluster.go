@@ -32,7 +32,7 @@ func NewCluster(t testing.TB, nodes int) *Cluster {
 		if ports[i], err = child.FreePort("127.0.0.1", 0); err != nil {
 			t.Fatal(err)
 		}
-		reserve(t, []string{fmt.Sprintf("127.0.0.1:%d", ports[i])})
+		reserve(t, ports[i])
 	}
 	var routes []*url.URL
 	for i := range nodes {

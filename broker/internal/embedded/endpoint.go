@@ -53,8 +53,8 @@ func (e Endpoint) MonitorURL() string {
 }
 
 // Listens returns the addresses at which the server listens.
-func (e Endpoint) Listens() []string {
-	return []string{address(e.Host, e.Port), address(loopback, e.MonitorPort)}
+func (e Endpoint) Listens() []child.Address {
+	return []child.Address{{Host: e.Host, Port: e.Port}, {Host: loopback, Port: e.MonitorPort}}
 }
 
 func address(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
