@@ -167,13 +167,13 @@ func TestThresholds(t *testing.T) {
 	if j.Verify(admitted(t, traceText), compiled(t, cardText), Facts{}, now, &v); v.Metadata.Methodology != "" || v.Metadata.EngineVersion != EngineVersion {
 		t.Errorf("under the published threshold: %+v", v.Metadata)
 	}
-	least := Thresholds{DriftSustained: 1, Methodology: "a test"}
+	least := Thresholds{Methodology: "a test"}
 	if err := least.Validate(); err != nil {
 		t.Errorf("the least thresholds: %v", err)
 	}
-	err = Thresholds{DriftSimilarity: 2, DriftSustained: 0, BehavioralSimilarity: -1, MinCoherence: 1.5}.Validate()
-	if got := strings.Count(fmt.Sprint(err), "\n") + 1; got != 5 {
-		t.Errorf("%d faults, want 5: %v", got, err)
+	err = Thresholds{BehavioralSimilarity: -1, MinCoherence: 1.5}.Validate()
+	if got := strings.Count(fmt.Sprint(err), "\n") + 1; got != 3 {
+		t.Errorf("%d faults, want 3: %v", got, err)
 	}
 }
 

@@ -16,10 +16,9 @@ const (
 	ProfileSpec      = "spec"
 )
 
-// Thresholds are the calibration constants of AAP section 8.3.
+// Thresholds are the calibration constants of AAP section 8.3 by which single traces and values are judged.
+// Those of drift are drift.Params.
 type Thresholds struct {
-	DriftSimilarity      float64 // DEFAULT_SIMILARITY_THRESHOLD
-	DriftSustained       int     // DEFAULT_SUSTAINED_TURNS_THRESHOLD
 	BehavioralSimilarity float64 // BEHAVIORAL_SIMILARITY_THRESHOLD
 	MinCoherence         float64 // MIN_COHERENCE_FOR_PROCEED
 
@@ -30,7 +29,7 @@ type Thresholds struct {
 
 // DefaultThresholds returns the published values.
 func DefaultThresholds() Thresholds {
-	return Thresholds{DriftSimilarity: 0.30, DriftSustained: 3, BehavioralSimilarity: 0.50, MinCoherence: 0.70}
+	return Thresholds{BehavioralSimilarity: 0.50, MinCoherence: 0.70}
 }
 
 // nearBoundary is the bound below which a confidence or score counts as close to the boundary.
@@ -46,12 +45,8 @@ func (t Thresholds) Validate() error {
 			faults = append(faults, fmt.Errorf("threshold of %s: %v is outside 0..1", name, value))
 		}
 	}
-	share("drift similarity", t.DriftSimilarity)
 	share("behavioral similarity", t.BehavioralSimilarity)
 	share("minimum coherence", t.MinCoherence)
-	if t.DriftSustained < 1 {
-		faults = append(faults, fmt.Errorf("threshold of sustained drift: %d traces, want at least 1", t.DriftSustained))
-	}
 	if t.Methodology == "" && t != DefaultThresholds() {
 		faults = append(faults, errors.New("thresholds: a changed one needs a methodology, a text saying how it was derived (AAP section 8.3)"))
 	}

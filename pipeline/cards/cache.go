@@ -125,12 +125,12 @@ func (s *scale) beyond(v reflect.Value) (bytes int64) {
 		if v.Type() == location || v.IsNil() || s.counted(v.UnsafePointer()) {
 			return 0
 		}
-		return int64(v.Type().Elem().Size()) + s.beyond(v.Elem()) // no type is that large
+		return int64(v.Type().Elem().Size()) + s.beyond(v.Elem())
 	case reflect.Interface:
 		if v.IsNil() {
 			return 0
 		}
-		return int64(v.Elem().Type().Size()) + s.beyond(v.Elem()) // no type is that large
+		return int64(v.Elem().Type().Size()) + s.beyond(v.Elem())
 	case reflect.Slice:
 		return s.slice(v)
 	case reflect.Array:
@@ -170,7 +170,7 @@ func (s *scale) slice(v reflect.Value) int64 {
 	if v.Cap() == 0 || s.counted(v.UnsafePointer()) {
 		return 0
 	}
-	bytes := int64(v.Cap()) * int64(elem.Size()) // no type is that large
+	bytes := int64(v.Cap()) * int64(elem.Size())
 	if elem.Kind() <= reflect.Complex128 {
 		return bytes
 	}
@@ -187,7 +187,7 @@ func (s *scale) table(v reflect.Value) int64 {
 	if v.IsNil() {
 		return 0
 	}
-	place := int64(v.Type().Key().Size()+v.Type().Elem().Size()) + 1 // no type is that large
+	place := int64(v.Type().Key().Size()+v.Type().Elem().Size()) + 1
 	places := int64(group)
 	for int64(v.Len()) > places*7/8 && v.Len() > group {
 		places *= 2

@@ -133,15 +133,10 @@ func (r *Registry) Add(ctx context.Context, compiled *aap.Compiled) (card *Card,
 // Lookup returns the card with the id, from memory or else from the bucket. Errors: ErrUnknown,
 // or the bucket's, after which it is safe to try again.
 func (r *Registry) Lookup(ctx context.Context, cardID string) (*Card, error) {
-	return r.look(ctx, cardID, true)
-}
-
-// look is Lookup. If displace is true, a card from the bucket may evict others from the cache.
-func (r *Registry) look(ctx context.Context, cardID string, displace bool) (*Card, error) {
 	if card, err := r.recall(cardID); card != nil || err != nil {
 		return card, err
 	}
-	return r.fetch(ctx, cardID, displace)
+	return r.fetch(ctx, cardID, true)
 }
 
 // recall returns a card that is in memory. It returns ErrUnknown for a card that was unknown a

@@ -144,9 +144,6 @@ func (s *stage) commit(ctx context.Context, b *batch) error {
 }
 
 func publishAlerts(ctx context.Context, outlet Outlet, alerts []store.DriftAlert) error {
-	if len(alerts) == 0 {
-		return nil
-	}
 	messages := make([]wire.Alert, len(alerts))
 	for i := range alerts {
 		alert := &alerts[i].DriftAlert

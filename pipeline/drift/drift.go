@@ -3,7 +3,6 @@ package drift
 import (
 	"context"
 	"fmt"
-	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -225,7 +224,7 @@ func (r *reading) slice(ctx context.Context, last uint64, received time.Time) er
 
 // reduce distributes the entries of the messages, without a lock: it may have to request a card.
 func (r *reading) reduce(ctx context.Context) error {
-	if agents := r.reducer.unread(agentsOf(r.inbox)); len(agents) > 0 {
+	if agents := r.reducer.unread(stream.Agents(r.inbox)); len(agents) > 0 {
 		var rows []store.CardFacts
 		err := r.env.Retry.Do(ctx, "read the rows of agents' cards", func() (err error) {
 			rows, err = r.rows.CardFacts(ctx, agents)
@@ -263,16 +262,6 @@ func (p *partition) pass(m *stream.Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fold.out.finish(m.Received)
-}
-
-func agentsOf(inbox []stream.Message) iter.Seq[string] {
-	return func(yield func(agentID string) bool) {
-		for i := range inbox {
-			if !yield(inbox[i].Agent) {
-				return
-			}
-		}
-	}
 }
 
 // recall reads the states of the entries' series that are not in memory, and resumes them. They

@@ -30,9 +30,6 @@ func (f *fold) follow(e *entry, loops *session.Loops, point *store.DriftPoint) {
 }
 
 func publishLoops(ctx context.Context, outlet Outlet, loops []store.LoopAlert) error {
-	if len(loops) == 0 {
-		return nil
-	}
 	messages := make([]wire.Alert, len(loops))
 	for i := range loops {
 		alert := &loops[i].LoopAlert

@@ -204,7 +204,7 @@ func (s *simulation) acked(sequence uint64) {
 		s.w.Wrong("message %d is recorded as done and no state names it", sequence)
 	}
 	first := slices.IndexFunc(s.traces.Stored, func(earlier sim.Stored) bool { return bytes.Equal(earlier.Data, m.Data) })
-	if _, found := s.tables.points[trace.AgentID+"/"+trace.CardID+"/"+trace.TraceID+"/"+trace.Digest.String()]; !found && first+1 == int(sequence) { // a count
+	if _, found := s.tables.points[trace.AgentID+"/"+trace.CardID+"/"+trace.TraceID+"/"+trace.Digest.String()]; !found && first+1 == int(sequence) {
 		s.w.Wrong("message %d is recorded as done and its trace has no point", sequence)
 	}
 }
@@ -246,7 +246,7 @@ func (s *simulation) check() {
 func (s *simulation) messages(partition int) (messages []stream.Message) {
 	for i, m := range s.traces.Stored {
 		if m.Partition == partition {
-			messages = append(messages, message(uint64(i+1), m.Agent, m.Received, m.Data)) // a count
+			messages = append(messages, message(uint64(i+1), m.Agent, m.Received, m.Data))
 		}
 	}
 	return messages

@@ -100,12 +100,12 @@ func (e *exporter) share(ctx context.Context, owners ownership.Config) error {
 func open(ctx context.Context, cfg *Config, env *service.Env, broker *stream.Client, place string) (*exporter, ownership.Config, error) {
 	var owners ownership.Config
 	times, faults := parseSchedules("seal_schedule", cfg.Schedule)
-	if len(faults) > 0 {
-		return nil, owners, fmt.Errorf("configuration: %s", faults[0])
+	if err := faults.Err(); err != nil {
+		return nil, owners, err
 	}
 	rules, err := redact.ParseRules(cfg.Redact)
 	if err != nil {
-		return nil, owners, fmt.Errorf("configuration: redact: %w", err)
+		return nil, owners, RedactFaults(cfg.Redact).Err()
 	}
 	e := &exporter{
 		env: env, cfg: cfg, broker: broker, metrics: newMetrics(env.Metrics), clock: newClock(time.Now),

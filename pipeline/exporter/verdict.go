@@ -95,8 +95,5 @@ func (e *exporter) alert(ctx context.Context, verdicts []*schema.SessionVerdict)
 		id := session.AlertPrefix + session.VerdictID(e.cfg.Tenant, v).String()
 		alerts = append(alerts, wire.Alert{Kind: subject.AlertFinding, Agent: v.AgentID, ID: id, Data: data})
 	}
-	if len(alerts) == 0 {
-		return nil
-	}
 	return e.broker.PublishAlerts(ctx, alerts)
 }

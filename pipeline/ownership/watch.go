@@ -3,7 +3,6 @@ package ownership
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -123,10 +122,8 @@ func (m *Member) expel(ctx context.Context, absences map[string]absence) error {
 		return nil
 	})
 	if err == nil {
-		for id := range absences {
-			if slices.Contains(out, id) {
-				delete(absences, id)
-			}
+		for _, id := range out {
+			delete(absences, id)
 		}
 	}
 	return err

@@ -24,14 +24,14 @@ func (a *Altered) Error() string {
 
 // OpenBundle opens a bundle below a bundle directory, after hashing it: a reader never receives other bytes
 // than those that were sealed. The error wraps fs.ErrNotExist if there is no directory or no such file in it,
-// and is an Altered if the bytes differ. A path that leads out of the directory is an error: the database has it.
+// and is an Altered if the bytes differ. A path that leads out of the directory is an error: the path comes from the database.
 func OpenBundle(dir, name string, sealed schema.Digest) (file *os.File, err error) {
 	if dir == "" {
 		return nil, fs.ErrNotExist
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open the bundle directory: %w", err)
 	}
 	file, err = root.Open(filepath.FromSlash(name))
 	if err = errors.Join(err, root.Close()); err != nil {

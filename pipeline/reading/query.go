@@ -40,6 +40,8 @@ func read(r *http.Request, names ...string) *parameters {
 	}
 	for name, given := range values {
 		switch {
+		case len(names) == 0:
+			p.fault(name, "there is no such parameter: this address has none")
 		case !slices.Contains(names, name):
 			p.fault(name, "there is no such parameter: there are %s", strings.Join(names, ", "))
 		case len(given) > 1:
@@ -128,7 +130,8 @@ func cursorAt(place any) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(text), err
 }
 
-// agents returns the agents of the token, and the one that the request asks about, if any.
+// agents returns the agents of the token, and the one that the request asks about, if any. The error lists
+// the faults of all parameters that were read so far.
 func (p *parameters) agents(grant auth.Grant) (all store.Agents, one string, err error) {
 	one = p.id("agent_id")
 	if err := p.err(); err != nil {

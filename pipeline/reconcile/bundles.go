@@ -110,7 +110,7 @@ func (c *check) checkParts(rows []*store.Bundle, last int64) (parts []*store.Bun
 	}
 	if next <= last {
 		b := *rows[len(rows)-1]
-		b.Part, b.Path = uint32(next), "" // a part's number
+		b.Part, b.Path = uint32(next), ""
 		c.differ(about(BundleRowMissing, &b), "the session is sealed up to part %d, and there is no row of part %d", last, next)
 	}
 	return parts

@@ -199,7 +199,7 @@ func (c *check) file(path string) (*bundleFile, error) {
 func digestOfIDs(ids []string) schema.Digest {
 	var list []byte
 	for _, id := range ids {
-		list = append(binary.AppendUvarint(list, uint64(len(id))), id...) // a length
+		list = append(binary.AppendUvarint(list, uint64(len(id))), id...)
 	}
 	return schema.DigestOf(list)
 }

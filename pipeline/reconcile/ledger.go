@@ -80,7 +80,7 @@ func (c *check) checkLedger(ctx context.Context) error {
 // placeInFiles returns a place that orders rows as the files order entries: the number of the file
 // replaces the stream.
 func placeInFiles(file, seq uint64) place {
-	return place{time.Unix(int64(file), 0), seq} // the number of a file
+	return place{time.Unix(int64(file), 0), seq}
 }
 
 func (l *ledgerCheck) entry(e *opledger.Placed) error {

@@ -81,7 +81,7 @@ func (c *check) checkLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.count().Leaves, c.count().Proofs = uint64(r.Leaves), uint64(r.Proofs) // counts
+	c.count().Leaves, c.count().Proofs = uint64(r.Leaves), uint64(r.Proofs)
 	if r.Changed != nil {
 		c.differ(Difference{Kind: LogBroken}, "%v", r.Changed)
 		return nil

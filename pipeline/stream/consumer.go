@@ -287,7 +287,7 @@ func (c *Client) Backlog(ctx context.Context, stream string, durables ...string)
 		if err != nil {
 			return 0, err
 		}
-		backlog += progress.Pending + uint64(progress.Unacked) // a count
+		backlog += progress.Pending + uint64(progress.Unacked)
 	}
 	return backlog, nil
 }

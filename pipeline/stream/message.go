@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +34,17 @@ type Message struct {
 	answers Answers
 	reply   string
 	header  nats.Header
+}
+
+// Agents returns the agents of messages of stream TRACES, one for each message.
+func Agents(messages []Message) iter.Seq[string] {
+	return func(yield func(agentID string) bool) {
+		for i := range messages {
+			if !yield(messages[i].Agent) {
+				return
+			}
+		}
+	}
 }
 
 // Answers sends the receiver's answers to deliveries: normally on the connection of the

@@ -77,6 +77,9 @@ func (c *Client) AppendLedger(ctx context.Context, events ...ledger.Event) error
 }
 
 func publishEach[T any](ctx context.Context, c *Client, what string, items []T, message func(T) (wire.Message, error)) error {
+	if len(items) == 0 {
+		return nil
+	}
 	messages, subjects := make([]wire.Message, len(items)), make([]string, len(items))
 	for i, item := range items {
 		var err error

@@ -108,7 +108,7 @@ func (c *Client) DriftBacklog(ctx context.Context) (backlog uint64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		backlog += progress.Pending + uint64(progress.Unacked) // a count
+		backlog += progress.Pending + uint64(progress.Unacked)
 	}
 	return backlog, nil
 }

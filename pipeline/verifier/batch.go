@@ -26,6 +26,7 @@ type batch struct {
 	behind   bool      // the stream has more (see verifier)
 	rows     *store.TraceBatch
 	rowOf    []int // the index of each row's message
+	inserted int   // rows that the database took, once insert has succeeded
 	receipts [subject.Partitions][]schema.Receipt
 	alerts   []wire.Alert
 	dead     []wire.DeadLetter
@@ -36,7 +37,7 @@ type batch struct {
 
 func (b *batch) reset() {
 	clear(b.messages)
-	b.messages, b.bytes, b.rowOf, b.behind = b.messages[:0], 0, b.rowOf[:0], false
+	b.messages, b.bytes, b.rowOf, b.inserted, b.behind = b.messages[:0], 0, b.rowOf[:0], 0, false
 	b.rows.Reset()
 	for p := range b.receipts {
 		clear(b.receipts[p])
@@ -72,8 +73,8 @@ func (b *batch) add(m stream.Message, j *judgement, now time.Time) (err error) {
 		b.refuse(&m, j.refusal)
 		return nil
 	}
-	b.stored(&j.trace, &j.verdict, j.meta)
-	b.receipted(&j.trace, j.meta)
+	b.addRow(&j.trace, &j.verdict, j.meta)
+	b.addReceipt(&j.trace, j.meta)
 	if j.verdict.Status == schema.StatusCardUnknown {
 		b.unknown[strings.Clone(j.verdict.CardID)] = true
 	}
@@ -81,12 +82,12 @@ func (b *batch) add(m stream.Message, j *judgement, now time.Time) (err error) {
 	return err
 }
 
-func (b *batch) stored(t *schema.Trace, v *schema.Verdict, meta store.Meta) {
+func (b *batch) addRow(t *schema.Trace, v *schema.Verdict, meta store.Meta) {
 	b.rows.Add(t, meta, v)
 	b.rowOf = append(b.rowOf, len(b.messages)-1)
 }
 
-func (b *batch) receipted(t *schema.Trace, meta store.Meta) {
+func (b *batch) addReceipt(t *schema.Trace, meta store.Meta) {
 	b.receipts[meta.Partition] = append(b.receipts[meta.Partition], schema.Receipt{
 		AgentID:   t.AgentID,
 		SessionID: meta.SessionID,
@@ -125,12 +126,12 @@ func appendAlerts(alerts []wire.Alert, v *schema.Verdict) ([]wire.Alert, error) 
 // has none: drift processes it.
 func (b *batch) refuse(m *stream.Message, refusal *schema.Refusal) {
 	if _, requested := wire.EndOf(m.Agent, m.Data); !requested {
-		b.refused(m, refusal)
+		b.addLetter(m, refusal)
 	}
 }
 
-// refused adds the dead letter of a message that can never be stored.
-func (b *batch) refused(m *stream.Message, refusal *schema.Refusal) {
+// addLetter adds the dead letter of a message that can never be stored.
+func (b *batch) addLetter(m *stream.Message, refusal *schema.Refusal) {
 	b.dead = append(b.dead, wire.DeadLetter{
 		Stage:    stageName,
 		Reason:   refusal.Reason,
@@ -149,15 +150,19 @@ func (b *batch) insert(ctx context.Context, rows Rows) error {
 		return nil
 	}
 	err := rows.InsertTraces(ctx, b.rows)
+	if err == nil {
+		b.inserted = b.rows.Len()
+	}
 	bad, ok := errors.AsType[*store.BatchError](err)
 	if !ok {
 		return err
 	}
+	b.inserted = b.rows.Len() - len(bad.Rows)
 	gone := make(map[uint64]bool, len(bad.Rows))
 	for _, row := range bad.Rows {
 		m := &b.messages[b.rowOf[row.Index]]
 		gone[m.Sequence] = true
-		b.refused(m, &schema.Refusal{Reason: reasonUnstorable, Faults: []schema.Fault{{Message: row.Err.Error()}}})
+		b.addLetter(m, &schema.Refusal{Reason: reasonUnstorable, Faults: []schema.Fault{{Message: row.Err.Error()}}})
 	}
 	for p := range b.receipts {
 		b.receipts[p] = slices.DeleteFunc(b.receipts[p], func(r schema.Receipt) bool { return gone[r.Sequence] })
@@ -175,11 +180,4 @@ func (b *batch) publishDead(ctx context.Context, outlet Outlet) error {
 		}
 	}
 	return nil
-}
-
-func (b *batch) publishAlerts(ctx context.Context, outlet Outlet) error {
-	if len(b.alerts) == 0 {
-		return nil
-	}
-	return outlet.PublishAlerts(ctx, b.alerts)
 }

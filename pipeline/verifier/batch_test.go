@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"pgregory.net/rapid"
 
 	"github.com/plumbline/plumbline/pipeline/store"
@@ -176,6 +177,36 @@ func TestRequestedEndsAreNoDeadLetters(t *testing.T) {
 	if len(b.dead) != 2 {
 		t.Errorf("%d dead letters, want one for another agent's session and one for an empty object", len(b.dead))
 	}
+}
+
+// A message without a row is not counted as a stored trace: neither one that has a dead letter nor a request to
+// end a session, which has none.
+func TestStoredTracesAreCounted(t *testing.T) {
+	end, err := wire.EndRequest{AgentID: "a", SessionID: "s"}.AmongTraces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := prometheus.NewRegistry()
+	m, b, refusal := newMetrics(registry), emptyBatch(), &schema.Refusal{Reason: "invalid"}
+	for _, data := range [][]byte{end.Data, []byte("{}")} {
+		message := stream.Message{Agent: "a", Data: data}
+		b.take(message, time.Now())
+		b.refuse(&message, refusal)
+	}
+	m.committed(b)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "plumbline_verifier_traces_total" {
+			if stored := family.GetMetric()[0].GetCounter().GetValue(); stored != 0 {
+				t.Errorf("%v stored traces are counted, want none", stored)
+			}
+			return
+		}
+	}
+	t.Error("stored traces are not counted")
 }
 
 // A batch of many traces waits half as long as a small one; in a backlog twice as long, but not after a start.

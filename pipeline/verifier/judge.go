@@ -46,17 +46,7 @@ type judgement struct {
 
 // warm reads the cards of the messages' agents that are not in memory, all together.
 func (w *workspace) warm(ctx context.Context, slice []stream.Message) {
-	w.registry.Warm(ctx, agentsOf(slice))
-}
-
-func agentsOf(messages []stream.Message) iter.Seq[string] {
-	return func(yield func(agentID string) bool) {
-		for i := range messages {
-			if !yield(messages[i].Agent) {
-				return
-			}
-		}
-	}
+	w.registry.Warm(ctx, stream.Agents(slice))
 }
 
 // judge judges a message into j. An error is from the registry or the message records, and the call is safe to retry.

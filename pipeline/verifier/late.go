@@ -61,7 +61,7 @@ func (l *lateCards) backlog() service.Consumer {
 	return service.Consumer{Name: "cards", Backlog: func(context.Context) (uint64, error) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return uint64(len(l.arrived) + len(l.revoked) + l.inHand), nil // a count
+		return uint64(len(l.arrived) + len(l.revoked) + l.inHand), nil
 	}}
 }
 
@@ -232,10 +232,8 @@ func (l *lateCards) judgeAll(ctx context.Context, w *workspace, next func() iter
 		}
 		// Alerts are published first: after the insert the query does not return these traces
 		// again.
-		if len(alerts) > 0 {
-			if err := l.outlet.PublishAlerts(ctx, alerts); err != nil {
-				return err
-			}
+		if err := l.outlet.PublishAlerts(ctx, alerts); err != nil {
+			return err
 		}
 		if err := l.rows.InsertVerdicts(ctx, verdicts); err != nil || verdicts.Len() < lateRows {
 			return err

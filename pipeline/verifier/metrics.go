@@ -7,8 +7,8 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// metrics are the stage's counters. A batch is counted when it is acked: received = traces + dead
-// letters + not yet acked.
+// metrics are the stage's counters. Traces, dead letters and redeliveries are counted when it is recorded
+// that they are done. Verdicts are counted when they are given: a trace that is read again counts again.
 type metrics struct {
 	traces      prometheus.Counter
 	redelivered prometheus.Counter
@@ -60,10 +60,7 @@ func (m *metrics) judged(v *schema.Verdict) {
 }
 
 func (m *metrics) committed(b *batch) {
-	if len(b.messages) == 0 {
-		return
-	}
-	m.traces.Add(float64(len(b.messages) - len(b.dead)))
+	m.traces.Add(float64(b.inserted))
 	for i := range b.dead {
 		m.dead.WithLabelValues(b.dead[i].Reason).Inc()
 	}

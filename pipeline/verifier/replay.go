@@ -165,9 +165,8 @@ func (w *replaying) replay(ctx context.Context, inbox []stream.Message) error {
 // verdict that exists.
 func (w *replaying) commit(ctx context.Context) error {
 	b, s := &w.batch, &w.summary
-	refused := len(b.dead)
 	for _, step := range []func() error{
-		func() error { return b.publishAlerts(ctx, w.outlet) },
+		func() error { return w.outlet.PublishAlerts(ctx, b.alerts) },
 		func() error { return b.insert(ctx, w.rows) },
 		func() error { return w.Store.InsertVerdicts(ctx, w.verdicts) },
 		func() error { return b.publishDead(ctx, w.outlet) },
@@ -177,8 +176,7 @@ func (w *replaying) commit(ctx context.Context) error {
 			return err
 		}
 	}
-	unstorable := len(b.dead) - refused
-	s.RowsWritten += b.rows.Len() - unstorable
+	s.RowsWritten += b.inserted
 	s.LettersWritten += len(b.dead)
 	s.Alerts += len(b.alerts)
 	for _, receipts := range b.receipts {
@@ -247,11 +245,11 @@ func (w *replaying) trace(ctx context.Context, kept *store.TraceResults, m *stre
 		return nil
 	}
 	if !receipted {
-		w.batch.receipted(t, meta)
+		w.batch.addReceipt(t, meta)
 	}
 	switch {
 	case !stored:
-		w.batch.stored(t, v, meta) // also the verdict, unless it exists
+		w.batch.addRow(t, v, meta) // also the verdict, unless it exists
 	case !judged:
 		w.verdicts.Add(t, meta, v)
 	}

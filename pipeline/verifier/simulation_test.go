@@ -469,7 +469,7 @@ func (s *simulation) check() {
 	s.readStreams()
 	alerts, rows := map[string]bool{}, map[schema.Digest]bool{}
 	for i := range s.wanted {
-		want, sequence := &s.wanted[i], uint64(i+1) // a count
+		want, sequence := &s.wanted[i], uint64(i+1)
 		for _, id := range want.alerts {
 			alerts[id] = true
 		}

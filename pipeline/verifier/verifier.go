@@ -187,7 +187,7 @@ func (v *verifier) lookAhead(ctx context.Context) {
 		return
 	}
 	v.inbox, _ = v.source.Fetch(ctx, v.inbox, v.aheadRows, prefetchBytes, aheadWait)
-	registry.Ahead(ctx, agentsOf(v.inbox))
+	registry.Ahead(ctx, stream.Agents(v.inbox))
 }
 
 // judgeAll judges messages, and adds the results to the batch in the order of the stream. It clears them in the inbox.
@@ -276,7 +276,7 @@ func (v *verifier) commit(ctx context.Context, b *batch) error {
 		{"insert traces", func() error { return b.insert(ctx, v.rows) }},                           // after a crash the same rows again: reading collapses them
 		{"publish dead letters", func() error { return b.publishDead(ctx, v.outlet) }},             // after a crash the same letters again, under the same ids
 		{"publish receipts", func() error { return v.outlet.PublishReceipts(ctx, b.receipts[:]) }}, // after a crash the same receipts again: the exporter counts each once
-		{"publish alerts", func() error { return b.publishAlerts(ctx, v.outlet) }},                 // after a crash the same alerts again, under the same ids
+		{"publish alerts", func() error { return v.outlet.PublishAlerts(ctx, b.alerts) }},          // after a crash the same alerts again, under the same ids
 		{"judge traces of late cards", func() error { return v.late.recheck(ctx, b) }},             // after a crash the traces are judged by these cards
 		{"record that traces are done", func() error { return v.source.Done(ctx, through) }},       // after a crash nothing is read again
 	} {

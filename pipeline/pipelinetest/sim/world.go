@@ -149,12 +149,12 @@ const mostFailures = 3
 // its own bubble (testing/synctest). They do not run in parallel, because a seed must behave the
 // same when it runs alone.
 func Run(t *testing.T, usual int, simulate func(t *testing.T, w *World)) {
-	first, last := uint64(1), uint64(usual) // a count
+	first, last := uint64(1), uint64(usual)
 	switch {
 	case *oneSeed > 0:
 		first, last = *oneSeed, *oneSeed
 	case *seeds > 0:
-		last = uint64(*seeds) // a count
+		last = uint64(*seeds)
 	}
 	for seed, failures := first, 0; seed <= last && failures < mostFailures; seed++ {
 		if !t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { one(t, seed, simulate) }) {
