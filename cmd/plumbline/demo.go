@@ -11,7 +11,7 @@ import (
 )
 
 type demoCommand struct {
-	Data   string `placeholder:"DIR" help:"Keep all data in this directory. Without it, all data is removed at the end."`
+	Data   string `placeholder:"DIR" help:"Keep all data in this directory: a new or empty one, or that of an earlier demo. Without it, all data is removed at the end."`
 	Agents int    `default:"200" help:"Number of agents of the simulated fleet."`
 	Traces int    `default:"20000" help:"Number of distinct traces that they publish."`
 	Seed   uint64 `default:"1" help:"Seed of the simulated fleet: equal seeds give equal fleets."`
@@ -49,6 +49,9 @@ func (c *demoCommand) Run(ctx context.Context, con *console) error {
 		}
 	}
 	result, err := demo.Run(ctx, cfg)
+	if errors.Is(err, demo.ErrOther) {
+		return usagef("%w: the demo would publish its simulated traces there. Give a new directory with --data, or none (unset PLUMBLINE_DATA): then it takes a temporary one", err)
+	}
 	if errors.Is(err, fs.ErrNotExist) && c.From != "" {
 		return fmt.Errorf("%w: %w", errNothing, err)
 	}

@@ -5,20 +5,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
 
 	"github.com/plumbline/plumbline/client"
 	"github.com/plumbline/plumbline/machine"
+	"github.com/plumbline/plumbline/pipeline/durable"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
 
 // Config configures the demo.
 type Config struct {
-	Machine machine.Config // an empty DataDir means a temporary one, removed at the end
+	Machine machine.Config // an empty DataDir means a temporary one, removed at the end; Run refuses one with data that no demo wrote
 
 	// A simulated fleet.
 	Agents, Traces int    // 0: fleet's defaults
@@ -34,7 +38,8 @@ type Config struct {
 }
 
 // Run runs the demo. An error means that the run failed; wrong results of the pipeline are
-// in Result.Faults. main must have called child.Dispatch first.
+// in Result.Faults. It is ErrOther if the data directory has data that no demo wrote. main must
+// have called child.Dispatch first.
 func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 	began := time.Now()
 	progress := cfg.Machine.Progress
@@ -53,6 +58,9 @@ func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 		if s, err = recorded(cfg.From, cfg.Cards); err != nil {
 			return nil, err
 		}
+	}
+	if err := claim(cfg.Machine.DataDir); err != nil {
+		return nil, err
 	}
 	m, err := machine.Start(ctx, cfg.Machine)
 	if err != nil {
@@ -76,6 +84,30 @@ func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 		return result, cfg.Stay(ctx, m, result)
 	}
 	return result, nil
+}
+
+// ErrOther means that a data directory has data that no demo wrote.
+var ErrOther = errors.New("it has data that no demo wrote")
+
+// markName names the file that says of a data directory that a demo made it.
+const markName = "demo.txt"
+
+// claim marks an empty or missing directory as that of a demo. A demo may run again in its own directory. In
+// another one its simulated traces and bundles would be among true ones, so it is refused.
+func claim(dir string) error {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	case slices.ContainsFunc(entries, func(entry fs.DirEntry) bool { return entry.Name() == markName }):
+		return nil
+	case len(entries) > 0:
+		return fmt.Errorf("%s: %w", dir, ErrOther)
+	}
+	if err := durable.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return durable.WriteFile(filepath.Join(dir, markName), []byte("plumbline demo made this directory. Its agents are simulated.\n"), 0o600)
 }
 
 // runOn plays the script on a running machine: it publishes, waits until the pipeline has no work

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"maps"
 	"os"
@@ -205,4 +206,31 @@ func forgetful(t *testing.T) config.NATS {
 		t.Fatal(err)
 	}
 	return config.NATS{URL: broker.URL(), MonitorURL: broker.MonitorURL(), Replicas: 1, AllowUnsafe: true}
+}
+
+// A demo takes a new directory, an empty one, and that of an earlier demo. It changes nothing in another one.
+func TestDemoRefusesTheDataOfOthers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	for range 2 {
+		if err := claim(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(dir, "broker"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := claim(t.TempDir()); err != nil {
+		t.Errorf("an empty directory: %v", err)
+	}
+	other := t.TempDir()
+	if err := os.Mkdir(filepath.Join(other, "keys"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Run(t.Context(), Config{Machine: machine.Config{DataDir: other}})
+	if !errors.Is(err, ErrOther) {
+		t.Errorf("a directory with keys: %v, want ErrOther", err)
+	}
+	if entries, err := os.ReadDir(other); err != nil || len(entries) != 1 {
+		t.Errorf("it has %v now, %v", entries, err)
+	}
 }
