@@ -381,7 +381,8 @@ func TestChangedLedgerIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		var fault *ledger.Fault
-		if _, err := opledger.Open(dir, "operator", small); !errors.As(err, &fault) || !strings.Contains(err.Error(), filepath.Base(path)) {
+		if _, err := opledger.Open(dir, "operator", small); !errors.As(err, &fault) || !strings.Contains(err.Error(), filepath.Base(path)) ||
+			!strings.Contains(err.Error(), "move the directory away and keep it, and start again: the ledger is written again from stream LEDGER") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -20,7 +20,7 @@ func (b *Book) recover() error {
 	}
 	for _, number := range numbers {
 		if b.number++; b.number != number {
-			return fmt.Errorf("the file is missing, but %s exists: restore it from a backup; or move the directory away and keep it, and a new ledger begins", fileName(number))
+			return fmt.Errorf("the file is missing, but %s exists: restore it from a backup; or move the directory away and keep it, and start again: the ledger is written again from stream LEDGER", fileName(number))
 		}
 	}
 	if b.number > 0 {
@@ -86,7 +86,7 @@ func (b *Book) readComplete() (ledger.Summary, error) {
 	defer func() { _ = file.Close() }()
 	v, torn, err := b.read(file)
 	if err == nil && torn {
-		err = errors.New("its last line is incomplete: restore the file from a backup; or move the directory away and keep it, and a new ledger begins")
+		err = errors.New("its last line is incomplete: restore the file from a backup; or move the directory away and keep it, and start again: the ledger is written again from stream LEDGER")
 	}
 	if err == nil {
 		err = file.Chmod(complete)
@@ -105,7 +105,7 @@ func (b *Book) readLast(before *ledger.Summary) error {
 	if err == nil {
 		err = v.Continues(before)
 		if err != nil {
-			err = fmt.Errorf("%w: a file was changed; move the directory away and keep it, and a new ledger begins", err)
+			err = fmt.Errorf("%w: a file was changed; move the directory away and keep it, and start again: the ledger is written again from stream LEDGER", err)
 		}
 	}
 	if err == nil && torn {
@@ -129,7 +129,7 @@ func (b *Book) read(file *os.File) (v *ledger.Validator, torn bool, err error) {
 		}
 		entry, err := v.Add(line)
 		if err != nil {
-			return v, false, fmt.Errorf("%w: the file was changed; move the directory away and keep it, and a new ledger begins", err)
+			return v, false, fmt.Errorf("%w: the file was changed; move the directory away and keep it, and start again: the ledger is written again from stream LEDGER", err)
 		}
 		placed := Placed{Entry: *entry, File: b.number}
 		if err := placed.place(); err != nil {
