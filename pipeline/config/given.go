@@ -9,13 +9,18 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// checkNames returns the faults of variables whose names resemble those of settings. Other
+// checkNames returns the faults of variables whose names resemble those of settings, and of those that
+// a program which runs the services itself would have to apply to all of them, and cannot set. Other
 // variables that begin with PLUMBLINE_ may belong to another command or to the platform.
 func (s *settings) checkNames(environ []string) (faults []string) {
 	for _, variable := range environ {
-		name, _, _ := strings.Cut(variable, "=")
+		name, text, _ := strings.Cut(variable, "=")
 		key, ours := strings.CutPrefix(name, envPrefix)
 		if !ours || s.byKey[strings.ToLower(key)] != nil {
+			continue
+		}
+		if s.others != nil && sharedKeys()[strings.ToLower(key)] && text != "" {
+			faults = append(faults, fmt.Sprintf("environment: %s: %s cannot set this: remove the variable", name, s.section))
 			continue
 		}
 		near := s.nearest(strings.ToLower(key))
