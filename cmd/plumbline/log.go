@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -56,7 +57,7 @@ func (c *logVerifyCommand) Run(ctx context.Context, con *console) error {
 	}
 	v, signed, err := log.Verify(ctx, kept, witnesses)
 	if err != nil {
-		return err
+		return logKeyHint(err)
 	}
 	if v.Verified && c.Save != "" {
 		if err := durable.WriteFile(c.Save, signed, 0o644); err != nil {
@@ -78,11 +79,19 @@ func (c *logVerifyCommand) readKept(keys []note.Verifier) (kept []tlog.Kept, err
 		}
 		checkpoint, err := anchor.OpenCheckpointBy(text, keys)
 		if err != nil {
-			return nil, usagef("--kept %s: %w", path, err)
+			return nil, usagef("--kept %s: %w", path, logKeyHint(err))
 		}
 		kept = append(kept, tlog.Kept{File: path, Checkpoint: checkpoint})
 	}
 	return kept, nil
+}
+
+// logKeyHint adds to the error about a checkpoint which none of the given keys signed why that can be, and what to do.
+func logKeyHint(err error) error {
+	if _, unsigned := errors.AsType[*note.UnverifiedNoteError](err); unsigned {
+		return fmt.Errorf("%w by a key of --key: after a rotation of the log's key give all lines of /v1/log/key, the earlier keys, too", err)
+	}
+	return err
 }
 
 const logNotProven = `

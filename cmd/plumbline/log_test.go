@@ -149,3 +149,33 @@ func TestWitnessesAreRequired(t *testing.T) {
 		t.Errorf("exit code %d, output:\n%s", code, said)
 	}
 }
+
+// After a rotation the log's head has a signature of the new key, and what was kept one of the old key. The error says
+// that both keys are needed.
+func TestRotationOfTheLogsKeyIsNamed(t *testing.T) {
+	log, kept := showLog(t), filepath.Join(t.TempDir(), "kept")
+	log.grow(t, 0, 3)
+	if said, code := log.verify(t, logVerifyCommand{Save: kept}); code != exitGood {
+		t.Fatalf("exit code %d, output:\n%s", code, said)
+	}
+	before := log.key
+	if err := log.Use(tlog.LogKey{Private: seededKey(6), Earlier: []ed25519.PublicKey{seededKey(5).Public().(ed25519.PublicKey)}}); err != nil {
+		t.Fatal(err)
+	}
+	after, err := anchor.VerifierKey("example.org/log", seededKey(6).Public().(ed25519.PublicKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const hint = "after a rotation of the log's key give all lines of /v1/log/key"
+	if said, code := log.verify(t, logVerifyCommand{}); code != exitBad || !strings.Contains(said, hint) {
+		t.Errorf("with the old key: exit code %d, output:\n%s", code, said)
+	}
+	log.key = after
+	if said, code := log.verify(t, logVerifyCommand{Kept: []string{kept}}); code != exitUsage || !strings.Contains(said, hint) {
+		t.Errorf("what the old key signed, with the new key: exit code %d, output:\n%s", code, said)
+	}
+	log.key = after + "\n" + before
+	if said, code := log.verify(t, logVerifyCommand{Kept: []string{kept}}); code != exitGood {
+		t.Errorf("with both keys: exit code %d, output:\n%s", code, said)
+	}
+}
