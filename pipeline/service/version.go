@@ -10,7 +10,7 @@ import (
 // make build VERSION=v1.2.3 and docker build --build-arg VERSION=v1.2.3 do so.
 var version string
 
-// unknownVersion is the version of a program that was built outside a clone, and was not told its version.
+// unknownVersion is the version of a program that was built outside a clone, or with -buildvcs=false, and was not told its version.
 const unknownVersion = "unknown"
 
 // BuildVersion returns the version of the running program: the one that its build was told, otherwise
@@ -48,7 +48,7 @@ func versionText(told string, info *debug.BuildInfo) string {
 	case commit != "":
 		return fmt.Sprintf("%s (commit %s)", text, commit)
 	case text == unknownVersion:
-		return "of unknown version (it was built without a version and outside a clone)"
+		return "of unknown version (it was built without a version, and outside a clone or with -buildvcs=false)"
 	}
 	return text
 }

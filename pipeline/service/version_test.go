@@ -21,8 +21,8 @@ func TestVersions(t *testing.T) {
 		{"v1.2.3", "v0.0.0-1-abc", clone, "v1.2.3", "v1.2.3 (commit abc)"},
 		{"", "v0.0.0-1-abc+dirty", changed, "v0.0.0-1-abc+dirty", "v0.0.0-1-abc+dirty (commit abc, modified)"},
 		{"", "v1.0.0", nil, "v1.0.0", "v1.0.0"}, // go install …@v1.0.0
-		{"", "(devel)", nil, "unknown", "of unknown version (it was built without a version and outside a clone)"},
-		{"", "", nil, "unknown", "of unknown version (it was built without a version and outside a clone)"},
+		{"", "(devel)", nil, "unknown", "of unknown version (it was built without a version, and outside a clone or with -buildvcs=false)"},
+		{"", "", nil, "unknown", "of unknown version (it was built without a version, and outside a clone or with -buildvcs=false)"},
 	} {
 		info := &debug.BuildInfo{Main: debug.Module{Version: c.recorded}, Settings: c.settings}
 		if got := buildVersion(c.told, info); got != c.version {
