@@ -76,6 +76,8 @@ func (c *Config) validate() error {
 		switch {
 		case agent == "" || len(agent) > schema.MaxIDBytes || !utf8.ValidString(agent):
 			faults = append(faults, fmt.Errorf("agent %d, %.80q: want 1 to %d bytes of UTF-8", i+1, agent, schema.MaxIDBytes))
+		case strings.HasSuffix(agent, "*"): // a token takes it as a pattern, but a user is that of one agent
+			faults = append(faults, fmt.Errorf("agent %d, %.80q: a user is for one agent, not for a pattern: name each agent by its id", i+1, agent))
 		case given[agent]:
 			faults = append(faults, fmt.Errorf("agent %d, %.80q: is given twice", i+1, agent))
 		}
