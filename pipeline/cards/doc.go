@@ -6,8 +6,8 @@
 //
 // It owns registration, revocation, lookup and the history of an agent's cards: which card is in
 // force, which keys are trusted for the next one, which agent belongs to a host. It does not own
-// the meaning of a card (package aap), the right to register or revoke one (pipeline/ingest) or
-// the rows (pipeline/store, written by pipeline/verifier).
+// the meaning of a card (package aap), the routes that register and revoke one (pipeline/api), the
+// right to do so (the scopes of pipeline/auth) or the rows (pipeline/store, written by pipeline/verifier).
 //
 // Invariants: the content of a card id never changes, so a compiled card is immutable and may be
 // shared; a revocation is final; a lookup reports a card as unknown only if the bucket did not

@@ -61,7 +61,8 @@ func sizeOf(letter *wire.DeadLetter) int64 {
 	return int64(size)
 }
 
-// run publishes what is queued, until closed or until ctx ends. It then publishes what is left.
+// run publishes what is queued, until closed or until ctx ends. After closed it publishes what is left;
+// when ctx ends, what is left is counted as dropped.
 func (d *deadLetters) run(ctx context.Context, closed <-chan struct{}) error {
 	for ended := false; !ended || len(d.queue) > 0; {
 		var batch []wire.DeadLetter
