@@ -106,7 +106,7 @@ func (s *stage) resident() (series, bytes int) {
 }
 
 // behind returns how many traces wait for older ones, and the age of the oldest message that was read and is
-// not acknowledged.
+// not done.
 func (s *stage) behind() (waiting int, lag time.Duration) {
 	now := s.now()
 	oldest := now

@@ -31,7 +31,7 @@ type Replay struct {
 	Agent string    // only this agent; empty: all
 	From  uint64    // compare and write the results of messages from this sequence on
 	Since time.Time // and only of messages from this broker time on
-	To    uint64    // up to this sequence; 0, or beyond it: as far as the stage has acked
+	To    uint64    // up to this sequence; 0, or beyond it: as far as the stage is done
 
 	Progress func(messages int) // called after each slice of either pass; optional
 }
@@ -73,7 +73,7 @@ func (r *Replay) Run(ctx context.Context) (*ReplaySummary, error) {
 	}
 	w := &replaying{Replay: r, pins: pins, registry: registry, differing: map[seriesKey]bool{}}
 	w.summary.Differing = []Series{}
-	if w.floors, err = walk.Measured(ctx, r.Client); err != nil { // what a partition's worker has acked is stored
+	if w.floors, err = walk.Measured(ctx, r.Client); err != nil { // what a partition's worker is done with is stored
 		return nil, err
 	}
 	if w.state, err = r.Client.StreamState(ctx, stream.Traces); err != nil {
@@ -97,7 +97,7 @@ type replaying struct {
 	registry *cards.Registry
 
 	state  stream.State               // of TRACES
-	floors [subject.Partitions]uint64 // the stage has acked every message of the partition up to this sequence
+	floors [subject.Partitions]uint64 // the stage is done with every message of the partition up to this sequence
 
 	begin, end [subject.Partitions]time.Time // broker times of the messages within the bounds; zero where none was read yet
 	differing  map[seriesKey]bool

@@ -7,7 +7,7 @@
 // the queries about an agent's other sessions that the verdict on a session (aap/session) needs.
 // Package seal owns the steps themselves.
 //
-// Invariants: a session is sealed only when the verifier has acked every trace up to its cut, so
+// Invariants: a session is sealed only when the verifier is done with every trace up to its cut, so
 // all its receipts are known. Where rows and receipts differ the session is held and reported,
 // never sealed. A plan is written by compare-and-swap before its file appears, and marked as
 // sealed after all its results are recorded: a crash at any step leaves a plan that the next

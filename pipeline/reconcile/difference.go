@@ -174,7 +174,7 @@ type Counts struct {
 	Unstreamed  uint64 `json:"unstreamed"`   // rows whose messages the stream no longer holds, or that came from an earlier stream: only their own digest was checked
 	Verdicts    uint64 `json:"verdicts"`     // traces that have a verdict
 	Points      uint64 `json:"points"`       // messages with a drift point, copies included
-	Unmeasured  uint64 `json:"unmeasured"`   // messages that drift has not acked yet
+	Unmeasured  uint64 `json:"unmeasured"`   // messages that drift is not done with yet
 	Alerts      uint64 `json:"alerts"`       // messages of stream ALERTS
 	Receipts    uint64 `json:"receipts"`
 	Repeated    uint64 `json:"repeated"` // receipts of traces that already had one

@@ -10,7 +10,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/subject"
 )
 
-// overdueAfter is how long drift may take to ack a trace. Drift holds each trace back for its
+// overdueAfter is how long drift may take until it is done with a trace. Drift holds each trace back for its
 // lateness, some seconds, and reads on as long as there are more.
 const overdueAfter = 10 * time.Minute
 
@@ -22,7 +22,7 @@ type pointCheck struct {
 	waiting [subject.Partitions]waiting
 }
 
-// waiting counts the traces of a partition that drift has not acked.
+// waiting counts the traces of a partition that drift is not done with.
 type waiting struct {
 	traces uint64
 	oldest time.Time // receive time of the oldest
@@ -73,7 +73,7 @@ func (c *pointCheck) look(ctx context.Context) error {
 		}
 		for i := range messages {
 			if m := &messages[i]; !measured[m.Digest] && !c.expired(m.AgentID, m.Received) {
-				c.differ(m.difference(PointMissing), "drift has acknowledged the trace, and it has no drift point")
+				c.differ(m.difference(PointMissing), "drift is done with the trace, and it has no drift point")
 			}
 		}
 	}
@@ -88,11 +88,11 @@ func (c *pointCheck) checkWaiting() {
 			continue
 		}
 		if !c.horizon.measuring {
-			c.skip("drift points: no drift stage has ever acknowledged a trace here")
+			c.skip("drift points: no drift stage was ever done with a trace here")
 			return
 		}
 		c.differ(Difference{Kind: PointOverdue, Sequence: c.horizon.measured[partition]},
-			"drift has acknowledged nothing of partition %d beyond this sequence: %d traces wait, the oldest was received %s",
+			"drift is done with nothing of partition %d beyond this sequence: %d traces wait, the oldest was received %s",
 			partition, w.traces, w.oldest.UTC().Format(time.RFC3339))
 	}
 }

@@ -150,7 +150,7 @@ func (r *receiptCheck) finish(ctx context.Context) error {
 		case removed && e.Received.Before(r.began):
 			r.count().Expired++
 		default:
-			r.differ(e.difference(ReceiptMissing), "the verifier has acknowledged the message, and it has no receipt")
+			r.differ(e.difference(ReceiptMissing), "the verifier is done with the message, and it has no receipt")
 		}
 	}
 	for _, sequence := range slices.Sorted(maps.Keys(r.early)) {

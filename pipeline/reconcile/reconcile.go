@@ -109,13 +109,13 @@ func (c *check) count() *Counts { return &c.summary.Counts }
 // horizon is the progress of all services when the comparison began. Everything up to it has been
 // stored.
 type horizon struct {
-	floor             uint64 // the verifier has acked every message of TRACES up to this sequence
+	floor             uint64 // the verifier is done with every message of TRACES up to this sequence
 	traces            stream.State
 	receipts          stream.State
 	deadLettersStored bool // every dead letter written until then is a row
 
-	measured  [subject.Partitions]uint64 // drift has acked every message of the partition up to this sequence
-	measuring bool                       // drift has acked at least one message
+	measured  [subject.Partitions]uint64 // drift is done with every message of the partition up to this sequence
+	measuring bool                       // drift is done with at least one message
 }
 
 func (c *check) readHorizon(ctx context.Context) error {

@@ -73,7 +73,7 @@ var damages = []damage{
 		map[reconcile.Kind]string{reconcile.VerdictMissing: `session "y" trace "y-2" sequence 7`}},
 	{"a drift point removed",
 		statement("ALTER TABLE drift_points DELETE WHERE trace_id = 'y-2'"),
-		map[reconcile.Kind]string{reconcile.PointMissing: `session "y" trace "y-2" sequence 7: drift has acknowledged the trace`}},
+		map[reconcile.Kind]string{reconcile.PointMissing: `session "y" trace "y-2" sequence 7: drift is done with the trace`}},
 	{"a drift point of a trace that nobody published",
 		statement("INSERT INTO drift_points SELECT * REPLACE('forged' AS trace_id, unhex(repeat('ab', 32)) AS trace_digest, 1000 AS stream_sequence) FROM kept_drift_points WHERE kept_drift_points.trace_id = 'y-2'"),
 		map[reconcile.Kind]string{reconcile.PointForeign: `trace "forged" sequence 1000: the stream has no such message`}},
@@ -206,7 +206,7 @@ func TestStoppedDriftIsReported(t *testing.T) {
 		t.Errorf("at first: %+v", summary)
 	}
 	s.now = time.Now().Add(time.Hour)
-	s.demand(t, map[reconcile.Kind]string{reconcile.PointOverdue: "sequence 1: drift has acknowledged nothing of partition 12 beyond this sequence: 2 traces wait"})
+	s.demand(t, map[reconcile.Kind]string{reconcile.PointOverdue: "sequence 1: drift is done with nothing of partition 12 beyond this sequence: 2 traces wait"})
 	s.now = time.Time{}
 	t.Run("receipts that the verifier did not write", s.forgedReceiptsAreReported) // on this site, because nothing restores a stream
 }

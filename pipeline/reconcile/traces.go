@@ -48,9 +48,9 @@ func (m *message) difference(kind Kind) Difference {
 // lookAtOnce is how many digests one query looks up.
 const lookAtOnce = 1000
 
-// checkTraces checks the traces. Every message that the verifier has acked is a row, byte for
-// byte, or a dead letter. Each row has a verdict, a receipt and a message. Each trace that drift
-// has acked has a drift point.
+// checkTraces checks the traces. Every message that the verifier is done with is a row, byte
+// for byte, or a dead letter. Each row has a verdict, a receipt and a message. Each trace that drift
+// is done with has a drift point.
 func (c *check) checkTraces(ctx context.Context) error {
 	t := &traceCheck{check: c}
 	t.rows = open(c, c.Store.AccountedTraces(ctx), func(r *store.AccountedTrace) place { return place{r.StreamCreated, r.Sequence} })

@@ -90,7 +90,7 @@ func (l *lateCards) add(arrived []registered, revoked []schema.Revocation) {
 
 // recheck judges the traces of a batch again whose cards were registered since they were judged:
 // the arrival of such a card may have been processed before the traces were stored. It runs before
-// they are acked, because the next start does not process the card again.
+// their position is recorded, because the next start does not process the card again.
 func (l *lateCards) recheck(ctx context.Context, b *batch) error {
 	if len(b.unknown) == 0 || b.rows.Len() == 0 {
 		return nil

@@ -24,7 +24,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	register := promauto.With(registerer)
 	m := &metrics{
 		traces: register.NewCounter(prometheus.CounterOpts{
-			Name: "plumbline_verifier_traces_total", Help: "Traces stored with their verdict and acknowledged."}),
+			Name: "plumbline_verifier_traces_total", Help: "Traces stored with their verdict, with their position recorded."}),
 		redelivered: register.NewCounter(prometheus.CounterOpts{
 			Name: "plumbline_verifier_redelivered_total", Help: "Messages that the broker delivered more than once."}),
 		dead: register.NewCounterVec(prometheus.CounterOpts{

@@ -17,10 +17,10 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// Replay judges again what the verifier has acked, and writes what is missing: rows, verdicts of
+// Replay judges again what the verifier is done with, and writes what is missing: rows, verdicts of
 // this engine version and the current cards, receipts, dead letters, and the alerts of verdicts
 // that it writes. It may run while the pipeline works. It may be interrupted and repeated: it
-// looks up what exists and does not write it again. It acks nothing.
+// looks up what exists and does not write it again. It records no position.
 type Replay struct {
 	Client   *stream.Client
 	Store    *store.Store // with a user who may insert
@@ -30,7 +30,7 @@ type Replay struct {
 
 	From  uint64    // first sequence of stream TRACES; 0: its first message, or the one that Since selects
 	Since time.Time // without From: the first message that the broker received then or later
-	To    uint64    // last sequence; 0, or beyond it: as far as the verifier has acked
+	To    uint64    // last sequence; 0, or beyond it: as far as the verifier is done
 
 	Progress func(*ReplaySummary) // called after each slice; optional
 }
@@ -94,7 +94,7 @@ type replaying struct {
 	workspace workspace
 
 	created  time.Time    // of TRACES
-	receipts stream.State // state of RECEIPTS when the verifier had acked everything to be judged
+	receipts stream.State // state of RECEIPTS when the verifier was done with everything to be judged
 	letters  stream.State // state of DEADLETTER at the same time
 	book     *receiptBook // nil before the first slice
 
@@ -107,7 +107,7 @@ type replaying struct {
 	summary  ReplaySummary
 }
 
-// run judges slice after slice, as far as the verifier has acked.
+// run judges slice after slice, as far as the verifier is done.
 func (w *replaying) run(ctx context.Context) error {
 	floor, states, err := walk.Verified(ctx, w.Client, stream.Receipts, stream.DeadLetters, stream.Traces)
 	if err != nil {

@@ -26,9 +26,9 @@ type Broker interface {
 	StreamState(ctx context.Context, stream string) (stream.State, error)
 }
 
-// Verified returns the verifier's watermark: its ack floor on TRACES, and then the state of each
-// of the streams, in their order. The verifier publishes receipts, dead letters and alerts before
-// it acks, so those of all messages up to the floor are in the streams up to these states.
+// Verified returns the verifier's watermark: the sequence of TRACES up to which it is done, and then the
+// state of each of the streams, in their order. The verifier publishes receipts, dead letters and alerts
+// before it records that their messages are done, so those of all messages up to the floor are in the streams up to these states.
 func Verified(ctx context.Context, broker Broker, streams ...string) (floor uint64, states []stream.State, err error) {
 	progress, err := broker.ConsumerProgress(ctx, stream.Traces, stream.VerifierConsumer)
 	if err != nil {
@@ -43,8 +43,8 @@ func Verified(ctx context.Context, broker Broker, streams ...string) (floor uint
 	return progress.AckFloor, states, nil
 }
 
-// Measured returns drift's watermark: its ack floor on TRACES for each partition. Drift stores
-// points, alerts and states before it acks.
+// Measured returns drift's watermark: the sequence of TRACES up to which it is done, for each partition.
+// Drift stores points, alerts and states before it records that their messages are done.
 func Measured(ctx context.Context, broker Broker) (floors [subject.Partitions]uint64, err error) {
 	for partition := range floors {
 		progress, err := broker.ConsumerProgress(ctx, stream.Traces, stream.DriftConsumer(partition))
