@@ -73,17 +73,14 @@ func Read(p *Part, numbered bool, outputLimit int, rules redact.Rules) (*Content
 // Compose combines the contents of a part with its plan to the input of its bundle. The manifest
 // names the program that makes it, with its URL.
 func Compose(p *Part, c *Contents, generator, generatorURL string) (*aivs.Input, error) {
-	onSession, err := json.Marshal(p.Verdict)
-	if err == nil {
-		onSession, _, err = c.rules.Record(onSession)
-	}
+	onSession, err := sessionMember(p.Verdict, c.rules)
 	if err != nil {
 		return nil, fmt.Errorf("verdict on the session: %w", err)
 	}
 	members := []aivs.Member{
 		{Name: aivs.TracesMember, Data: c.lines},
 		{Name: aivs.VerdictsMember, Data: c.verdicts},
-		{Name: aivs.SessionMember, Data: append(pyjson.Line(onSession), '\n')},
+		{Name: aivs.SessionMember, Data: onSession},
 	}
 	// The cards are written as they were registered: cards are public, and a card's signature covers
 	// all of it.
@@ -105,6 +102,49 @@ func Compose(p *Part, c *Contents, generator, generatorURL string) (*aivs.Input,
 		Rows:                 aivs.SliceRows(c.rows),
 		Members:              members,
 	}, nil
+}
+
+// maxSessionMember is the size of the largest session.json that verifiers read, in bytes. They
+// treat a bundle with a larger one like a bundle without a verdict.
+const maxSessionMember = 256 << 10
+
+// sessionMember returns the file of the verdict on the session. Where all listed findings make it
+// larger than verifiers read, it omits the last of them, the least grave: an agent chooses the ids
+// that findings repeat, and could hide its DENY otherwise. FindingCounts counts those, too. The
+// verdict v, which the tables get, stays whole.
+func sessionMember(v *schema.SessionVerdict, rules redact.Rules) ([]byte, error) {
+	with := func(findings int) ([]byte, error) {
+		bounded := *v
+		bounded.Findings = v.Findings[:findings]
+		text, err := json.Marshal(&bounded)
+		if err == nil {
+			text, _, err = rules.Record(text)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return append(pyjson.Line(text), '\n'), nil
+	}
+	fit, tooMany := 0, len(v.Findings)
+	member, err := with(tooMany)
+	if err != nil || len(member) <= maxSessionMember {
+		return member, err
+	}
+	for fit+1 < tooMany {
+		half := (fit + tooMany) / 2
+		if member, err = with(half); err != nil {
+			return nil, err
+		}
+		if len(member) <= maxSessionMember {
+			fit = half
+		} else {
+			tooMany = half
+		}
+	}
+	if member, err = with(fit); err == nil && len(member) > maxSessionMember {
+		err = fmt.Errorf("it has %d bytes without a finding, and verifiers read %d", len(member), maxSessionMember)
+	}
+	return member, err
 }
 
 type composer struct {

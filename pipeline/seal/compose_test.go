@@ -3,8 +3,12 @@ package seal
 import (
 	"bytes"
 	"crypto/ed25519"
+	"fmt"
+	"maps"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/aivstest"
@@ -121,5 +125,67 @@ func stored(t *testing.T, raw string, verdict *schema.Verdict) *store.StoredTrac
 	return &store.StoredTrace{
 		AgentID: trace.AgentID, TraceID: trace.TraceID, Digest: trace.Digest, CardID: trace.CardID,
 		SessionID: schema.SessionID(trace), EventTime: trace.Timestamp, Raw: trace.Raw, Verdict: verdict,
+	}
+}
+
+// An agent cannot hide its DENY behind long ids: the file of the verdict on the session is never
+// larger than verifiers read. It lists the gravest findings, and counts all of them. The verdict for
+// the tables keeps all of them, also if a second attempt adopts the file of a first one.
+func TestLongIDsDoNotHideTheVerdict(t *testing.T) {
+	const traces = 110
+	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	attempt := func() (*Part, *aivs.Input) {
+		part := &Part{AgentID: "a", SessionID: "s", Plan: Record{Part: 1, LastPart: true, ExportedAt: 1773502245, KeyID: aivs.KeyID(key.Public().(ed25519.PublicKey)), File: "f.tar.gz"}}
+		for i := range traces {
+			id := fmt.Sprint(i)
+			id += strings.Repeat(`\u0001`, schema.MaxIDBytes-len(id)) // JSON writes this character in six bytes
+			raw := traceOf(id, fmt.Sprintf("2026-01-02T03:%02d:%02dZ", i/60, i%60), `"type":"execute","name":"steal"`, ``)
+			raw = strings.Replace(raw, `"session_id":"s"`, fmt.Sprintf(`"session_id":"s","conversation_turn":%d`, 1000-i), 1)
+			part.Traces = append(part.Traces, stored(t, raw, &schema.Verdict{RecommendedAction: schema.Deny, Status: schema.StatusJudged,
+				Violations: []schema.Remark{{Type: schema.ForbiddenAction, Severity: schema.SeverityCritical}}}))
+		}
+		contents, judge, err := Read(part, false, redact.DefaultOutputLimit, redact.AllRules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		part.Verdict, _ = judge.Finish(nil, time.Unix(part.Plan.ExportedAt, 0))
+		in, err := Compose(part, contents, "Plumbline", "https://example.org")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return part, in
+	}
+	part, in := attempt()
+	bundle, err := aivs.Build(in, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := aivs.Verify(bytes.NewReader(bundle.Bytes), aivs.Options{})
+	if err != nil || !report.Intact || report.Verdict == nil || report.Verdict.RecommendedAction != schema.Deny || report.Verdict.Violations != traces {
+		t.Fatalf("%s %s %v", report.Conclusion(), report.VerdictText(), err)
+	}
+	inFile, err := SessionVerdict(bundle.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed, all := len(inFile.Findings), part.Verdict.Findings
+	if listed < 50 || listed >= len(all) || !reflect.DeepEqual(inFile.Findings, all[:listed]) || !maps.Equal(inFile.FindingCounts, part.Verdict.FindingCounts) {
+		t.Errorf("the file lists %d of %d findings, and counts %v of %v", listed, len(all), inFile.FindingCounts, part.Verdict.FindingCounts)
+	}
+	if size := len(in.Members[2].Data); size > maxSessionMember || size < maxSessionMember-20_000 {
+		t.Errorf("%s has %d bytes", in.Members[2].Name, size)
+	}
+
+	dir := t.TempDir()
+	if _, err := Place(dir, part, in, key); err != nil {
+		t.Fatal(err)
+	}
+	again, in := attempt()
+	if adopted, err := Place(dir, again, in, key); err != nil || adopted.SHA256 != bundle.SHA256 || !reflect.DeepEqual(again.Verdict, part.Verdict) {
+		t.Errorf("the second attempt: %+v, %d findings for the tables, %v", adopted, len(again.Verdict.Findings), err)
+	}
+	in.Members[2].Data = []byte("{}\n") // as if other verdicts were stored meanwhile
+	if _, err := Place(dir, again, in, key); err != nil || !reflect.DeepEqual(again.Verdict.Findings, inFile.Findings) {
+		t.Errorf("of another verdict in the file, %d findings for the tables, %v", len(again.Verdict.Findings), err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -55,14 +56,14 @@ func shown(sessionID string) string {
 
 // Place writes the bundle of a part below dir, or adopts the file that an earlier attempt at the
 // same plan left, also one by another process. Such a file is complete, because it was linked into place. Place returns the
-// bundle's SHA-256 and size. For an adopted file it sets p.Verdict from the file, since verdicts
-// on traces may have changed after it was written. The file's name survives a loss of power once the caller has synced
+// bundle's SHA-256 and size. If an adopted file has another verdict on the session than in, Place sets
+// p.Verdict from the file, since verdicts on traces may have changed after it was written. The file's name survives a loss of power once the caller has synced
 // its directory: a group has many bundles in one.
 func Place(dir string, p *Part, in *aivs.Input, key ed25519.PrivateKey) (*aivs.Bundle, error) {
 	file := filepath.Join(dir, p.Plan.File)
 	existing, err := os.ReadFile(file)
 	if err == nil {
-		return adopt(existing, p)
+		return adopt(existing, p, in)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("look for an existing bundle: %w", err)
@@ -105,7 +106,7 @@ func keep(buffer *bytes.Buffer) {
 
 // adopt accepts an existing file as the bundle of a plan if it is that bundle, signed with the
 // plan's key.
-func adopt(existing []byte, p *Part) (*aivs.Bundle, error) {
+func adopt(existing []byte, p *Part, in *aivs.Input) (*aivs.Bundle, error) {
 	report, err := aivs.Verify(bytes.NewReader(existing), aivs.Options{RequireSignature: true})
 	if err != nil {
 		return nil, fmt.Errorf("read the existing bundle %s: %w", p.Plan.File, err)
@@ -117,8 +118,16 @@ func adopt(existing []byte, p *Part) (*aivs.Bundle, error) {
 	if o == nil || o.SessionID != p.SessionID || o.AgentID != p.AgentID || o.Part != p.Plan.Part || o.PreviousBundleHash != p.Plan.Previous {
 		return nil, fmt.Errorf("%w: %s", ErrTaken, p.Plan.File)
 	}
-	if p.Verdict, err = SessionVerdict(existing); err != nil {
+	onSession, err := sessionFile(existing)
+	if err != nil {
 		return nil, fmt.Errorf("read the existing bundle %s: %w", p.Plan.File, err)
+	}
+	// The file may omit findings. Where it is what this part gives, the part's own verdict has them all.
+	same := func(m aivs.Member) bool { return m.Name == aivs.SessionMember && bytes.Equal(m.Data, onSession) }
+	if !slices.ContainsFunc(in.Members, same) {
+		if p.Verdict, err = decodeVerdict(onSession); err != nil {
+			return nil, fmt.Errorf("read the existing bundle %s: %w", p.Plan.File, err)
+		}
 	}
 	return &aivs.Bundle{
 		FileName:  filepath.Base(p.Plan.File),
@@ -132,6 +141,15 @@ func adopt(existing []byte, p *Part) (*aivs.Bundle, error) {
 // SessionVerdict reads the verdict on the session from a verified bundle (.tar.gz). It returns
 // nil for a bundle that is older than such verdicts.
 func SessionVerdict(bundle []byte) (*schema.SessionVerdict, error) {
+	text, err := sessionFile(bundle)
+	if err != nil {
+		return nil, err
+	}
+	return decodeVerdict(text)
+}
+
+// sessionFile returns the file of the verdict on the session, nil for a bundle without one.
+func sessionFile(bundle []byte) ([]byte, error) {
 	unzip, err := gzip.NewReader(bytes.NewReader(bundle))
 	if err != nil {
 		return nil, err
@@ -148,10 +166,21 @@ func SessionVerdict(bundle []byte) (*schema.SessionVerdict, error) {
 		if path.Base(entry.Name) != aivs.SessionMember {
 			continue
 		}
-		verdict := new(schema.SessionVerdict)
-		if err := json.NewDecoder(archive).Decode(verdict); err != nil {
+		text, err := io.ReadAll(archive)
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", aivs.SessionMember, err)
 		}
-		return verdict, nil
+		return text, nil
 	}
+}
+
+func decodeVerdict(text []byte) (*schema.SessionVerdict, error) {
+	if text == nil {
+		return nil, nil
+	}
+	verdict := new(schema.SessionVerdict)
+	if err := json.Unmarshal(text, verdict); err != nil {
+		return nil, fmt.Errorf("%s: %w", aivs.SessionMember, err)
+	}
+	return verdict, nil
 }
