@@ -164,7 +164,7 @@ func (c *composer) add(stored *store.StoredTrace) error {
 	if c.clean = c.rules.Clean(redacted); !c.clean {
 		var n redact.Count
 		var err error
-		if redacted, n, err = c.rules.Record(redacted); err != nil {
+		if redacted, n, err = c.rules.Signed(redacted); err != nil {
 			return err
 		}
 		c.redactions.Add(n)

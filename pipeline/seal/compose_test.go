@@ -3,6 +3,7 @@ package seal
 import (
 	"bytes"
 	"crypto/ed25519"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -15,6 +16,7 @@ import (
 	"github.com/plumbline/plumbline/aivs/redact"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/schema"
+	"github.com/plumbline/plumbline/schema/signature"
 )
 
 const secret = "hunter2"
@@ -68,6 +70,39 @@ func TestNoSecretEntersABundle(t *testing.T) {
 	report, err := aivs.Verify(bytes.NewReader(bundle.Bytes), aivs.Options{})
 	if err != nil || !report.Intact {
 		t.Errorf("%+v, %v", report, err)
+	}
+}
+
+// The agent's signature over a record confirms no guess of what is redacted in it: the bundle has
+// none. Over a record that is not redacted it stays, and can be checked.
+func TestSignatureOverARedactedRecordIsHidden(t *testing.T) {
+	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
+	public := []schema.Key{{KeyID: "k1", PublicKey: key.Public().(ed25519.PublicKey)}}
+	for parameters, hidden := range map[string]bool{`{"password":"4711"}`: true, `{"amount":"4711"}`: false} {
+		signed, err := signature.Signed([]byte(traceOf("t1", "2026-01-02T03:04:05Z", `"type":"execute","name":"pay","parameters":`+parameters, ``)), "k1", key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		part := &Part{AgentID: "a", SessionID: "s", Plan: Record{Part: 1, LastPart: true}, Verdict: &schema.SessionVerdict{AgentID: "a"},
+			Traces: []*store.StoredTrace{stored(t, string(signed), new(schema.Verdict))}}
+		bundle, in, _ := built(t, part, redact.AllRules)
+		report, err := aivs.Verify(bytes.NewReader(bundle.Bytes), aivs.Options{})
+		if err != nil || !report.Intact {
+			t.Errorf("%+v, %v", report, err)
+		}
+		line := bytes.TrimSpace(in.Members[0].Data)
+		var record struct{ Signature schema.Signature }
+		if err := json.Unmarshal(line, &record); err != nil {
+			t.Fatal(err)
+		}
+		record.Signature.KeyID = "k1" // its name shows a secret to the rules
+		guess := bytes.Replace(line, []byte(`"password":"[REDACTED]"`), []byte(`"password":"4711"`), 1)
+		if err := signature.Verify(guess, record.Signature, public); (err != nil) != hidden {
+			t.Errorf("%s: the signature %q over the guess: %v", parameters, record.Signature.Value, err)
+		}
+		if marks := int64(bytes.Count(line, []byte(redact.Mark))); marks != in.Redactions || (marks == 3) != hidden {
+			t.Errorf("%s: %d marks, %d counted", parameters, marks, in.Redactions)
+		}
 	}
 }
 

@@ -10,5 +10,5 @@
 //
 // Invariants: a session whose rows differ from its receipts is never sealed; a file with a
 // bundle's name is a whole bundle; a bundle depends only on its plan and its rows; no digest of
-// an unredacted record enters a bundle in which a value was redacted.
+// an unredacted record enters a bundle in which a value was redacted, nor does a signature over one.
 package seal
