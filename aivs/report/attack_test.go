@@ -206,3 +206,60 @@ func TestPageOfManyFaults(t *testing.T) {
 		t.Errorf("the page has %d bytes", out.Len())
 	}
 }
+
+// A row that says something else than the agent's record, sealed like this by the operator, is a
+// contradiction that the page names, for each field, also where it does not show the decision.
+func TestRowsThatContradictTheirRecords(t *testing.T) {
+	inputs := func(old, text string) func(*aivs.Row) {
+		return func(r *aivs.Row) { r.InputsJSON = strings.Replace(r.InputsJSON, old, text, 1) }
+	}
+	for _, c := range []struct {
+		change func(*aivs.Row)
+		field  string
+	}{
+		{inputs(`"inputs":{}`, `"inputs":{"recipient":"me"}`), "inputs_json"},
+		{inputs(`"tr-2"`, `"tr-1"`), "inputs_json"},
+		{inputs(`"ac-1"`, `"ac-2"`), "inputs_json"},
+		{func(r *aivs.Row) { r.ToolName = "bank.transfer" }, "tool_name"},
+		{func(r *aivs.Row) { r.ActionType = aivs.ActionToolCall }, "action_type"},
+		{func(r *aivs.Row) { r.Timestamp = 1 }, "timestamp"},
+		{func(r *aivs.Row) { r.OutputsJSON = `{"stolen":true}` }, "outputs_json"}, // the record has no execution
+		{func(r *aivs.Row) { r.Error = "stopped by police" }, "error"},
+		{func(r *aivs.Row) { r.CostCents = 100_000_000 }, "cost_cents"},
+	} {
+		s := shop(t)
+		s.change = func(i int, r *aivs.Row) {
+			if i == 1 {
+				c.change(r)
+			}
+		}
+		_, text := page(t, s.sealed(t, key()), 0)
+		wants(t, text, "INTACT", "CONTRADICTION: the row's "+c.field+" says something else than the agent's record. Both were sealed like this.",
+			"CONTRADICTION: 1 row of the log is not what the agent's records say: row 3 ("+c.field+"). The signature shows only that rows and records were sealed like this.")
+	}
+	s := shop(t) // two rows that claim each other's record
+	s.change = func(i int, r *aivs.Row) {
+		r.InputsJSON = strings.Replace(r.InputsJSON, fmt.Sprintf(`"tr-%d"`, i+1), fmt.Sprintf(`"tr-%d"`, 3-i), 1)
+	}
+	_, text := page(t, s.sealed(t, key()), 0)
+	wants(t, text, "CONTRADICTION: 2 rows of the log are not what the agent's records say: row 2 (inputs_json), row 4 (inputs_json).")
+	s.traces[2] = `{"trace_id":"tr-3","action":{"type":"a kind of a later version","name":"sell_data"}}` // it keeps its own verdict
+	_, text = page(t, s.sealed(t, key()), 0)
+	if at := strings.Index(text, "Row 4."); !strings.Contains(text[max(at, 0):], "sell_data is forbidden") {
+		t.Errorf("row 4 has another record's verdict: %s", text[max(at, 0):])
+	}
+
+	s = &session{last: true}
+	for i := range 60 {
+		s.traces = append(s.traces, trace(t, fmt.Sprint("tr-", i), "execute", "search", "r", ""))
+	}
+	s.change = func(i int, r *aivs.Row) {
+		if i >= 30 {
+			r.CostCents = 1
+		}
+	}
+	_, text = page(t, s.sealed(t, key()), 8)
+	wants(t, text, "row 51 (cost_cents) and 10 more.", "Row 32.", "CONTRADICTION with the agent's record: 24 rows.")
+	_, text = page(t, shop(t).sealed(t, key()), 0)
+	lacks(t, text, "CONTRADICTION")
+}

@@ -21,6 +21,8 @@ type decision struct {
 	trace   *schema.Trace // nil if the bundle has none, or one that cannot be read
 	verdict *verdict      // nil if there is none
 	unread  string        // why there is no trace or no verdict, if it is not that the bundle has none
+	id      string        // of the agent's record; empty if there is none
+	differs string        // the field of the row that says something else than the record; empty: none does
 
 	unprotected []string // of inputs, outputs and errors: what the signature does not cover
 }
@@ -64,15 +66,13 @@ func decisions(report *aivs.Report, c *Contents) []decision {
 		if len(found) == next {
 			break
 		}
-		t, err := schema.Admit("", bytes.TrimSuffix(line, []byte("\n")))
-		if found[next].trace = t; err != nil {
-			found[next].unread = "This version of Plumbline cannot read the agent's record. It is in the file."
-		}
+		found[next].read(bytes.TrimSuffix(line, []byte("\n")))
 		next++
 	}
 	if c.kept[ofTraces].cut {
 		for i := max(next-1, 0); i < len(found); i++ { // the last one may be cut
 			found[i].unread = "The agent's record is in the file, which is too large to show all of it."
+			found[i].differs = ""
 		}
 	}
 	verdicts, whole := verdictsOf(c.of(aivs.VerdictsMember)), !c.kept[ofVerdicts].cut
@@ -88,6 +88,51 @@ func decisions(report *aivs.Report, c *Contents) []decision {
 	return found
 }
 
+// read reads the record of a decision: the line of traces.jsonl at the place of its row. The verifier
+// has checked that the row states the SHA-256 of this line, and not that they say the same.
+func (d *decision) read(line []byte) {
+	d.differs = difference(d.row, line)
+	var err error
+	if d.trace, err = schema.Admit("", line); err == nil {
+		d.id = d.trace.TraceID
+		return
+	}
+	d.unread = "This version of Plumbline cannot read the agent's record. It is in the file."
+	var in struct {
+		TraceID string `json:"trace_id"`
+	}
+	if json.Unmarshal(line, &in) == nil {
+		d.id = in.TraceID
+	}
+}
+
+// difference returns the field of a row that says something else than the record. A record without an
+// execution has neither outputs nor an error nor a cost.
+func difference(row *aivs.Row, line []byte) string {
+	if field := aivs.Difference(row, line); field != "" {
+		return field
+	}
+	var in struct {
+		Context struct {
+			Metadata struct {
+				Execution jsontext.Value `json:"execution"`
+			} `json:"metadata"`
+		} `json:"context"`
+	}
+	if json.Unmarshal(line, &in) != nil || in.Context.Metadata.Execution.Kind() == '{' {
+		return ""
+	}
+	switch {
+	case value([]byte(row.OutputsJSON)) != "":
+		return "outputs_json"
+	case row.Error != "":
+		return "error"
+	case row.CostCents != 0:
+		return "cost_cents"
+	}
+	return ""
+}
+
 // verdictsOf returns the verdicts on each trace, in their order.
 func verdictsOf(lines []byte) map[string][]*verdict {
 	all := map[string][]*verdict{}
@@ -100,10 +145,10 @@ func verdictsOf(lines []byte) map[string][]*verdict {
 	return all
 }
 
-// traceID returns the id of the record, which its row repeats.
+// traceID returns the id of the record. Only without a record it returns the one that the row states.
 func (d *decision) traceID() string {
-	if d.trace != nil {
-		return d.trace.TraceID
+	if d.id != "" {
+		return d.id
 	}
 	var in struct {
 		TraceID string `json:"trace_id"`
@@ -117,8 +162,12 @@ func (d *decision) traceID() string {
 // judged reports whether there is a verdict that judged the decision.
 func (d *decision) judged() bool { return d.verdict != nil && d.verdict.Status == schema.StatusJudged }
 
-// gravity orders decisions by what was found about them: 0 for nothing.
+// gravity orders decisions by what was found about them: 0 for nothing. A row that contradicts its
+// record comes first.
 func (d *decision) gravity() int {
+	if d.differs != "" {
+		return 5
+	}
 	if d.verdict == nil {
 		return 0
 	}
@@ -190,6 +239,7 @@ type entry struct {
 	Escalation   []fact
 	Execution    []fact
 	Unread       string // what of it is not shown, and why
+	Contradicted string // that the row says something else than the record
 	Verdict      string
 	Remarks      []remark
 	TraceID      string
@@ -207,6 +257,8 @@ type gap struct {
 	Actions     []tallied
 	Problems    []tallied
 	Unjudged    string // how many were not judged; empty for none
+
+	Contradicted string // how many rows say something else than their records; empty for none
 }
 
 // fact is a name and a value; Quote marks a value that is quoted from the bundle. Note is not quoted.
@@ -251,8 +303,11 @@ func entries(all []decision, most int) (shown []entry) {
 
 // summary says what a run of decisions contains that the page does not show.
 func summary(run []decision) *gap {
-	names, problems, unjudged := map[string]int64{}, map[string]int64{}, int64(0)
+	names, problems, unjudged, contradicted := map[string]int64{}, map[string]int64{}, int64(0), int64(0)
 	for i := range run {
+		if run[i].differs != "" {
+			contradicted++
+		}
 		names[short(run[i].name())]++
 		if !run[i].judged() {
 			unjudged++
@@ -269,6 +324,9 @@ func summary(run []decision) *gap {
 	}
 	if unjudged > 0 {
 		g.Unjudged = counted(unjudged, "decision")
+	}
+	if contradicted > 0 {
+		g.Contradicted = counted(contradicted, "row")
 	}
 	return g
 }
@@ -319,6 +377,9 @@ func (d *decision) entry() entry {
 			e.Confidence = strconv.FormatFloat(t.Decision.Confidence, 'f', -1, 64)
 		}
 		e.Escalation = escalation(&t.Escalation)
+	}
+	if d.differs != "" {
+		e.Contradicted = "CONTRADICTION: the row's " + d.differs + " says something else than the agent's record. Both were sealed like this."
 	}
 	e.judge(d)
 	return e

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/plumbline/plumbline/aivs"
 )
@@ -90,7 +91,36 @@ func (p *Page) limits(decided []decision) (all []string) {
 		all = append(all, "The verdicts: they are the conclusions of the operator's pipeline. The signature shows that they were not changed, not that they are right.")
 		all = append(all, p.contradictions(decided)...)
 	}
-	return all
+	return append(all, contradicted(decided)...)
+}
+
+// contradicted names the rows that say something else than their records.
+func contradicted(decided []decision) []string {
+	const most = 20
+	var rows []string
+	n := int64(0)
+	for i := range decided {
+		if d := &decided[i]; d.differs != "" {
+			if n++; n <= most {
+				rows = append(rows, fmt.Sprintf("row %d (%s)", d.row.ID, d.differs))
+			}
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	text := strings.Join(rows, ", ")
+	if n > most {
+		text += fmt.Sprintf(" and %d more", n-most)
+	}
+	return []string{fmt.Sprintf("CONTRADICTION: %s not what the agent's records say: %s. The signature shows only that rows and records were sealed like this.", are(n), text)}
+}
+
+func are(n int64) string {
+	if n == 1 {
+		return "1 row of the log is"
+	}
+	return counted(n, "row") + " of the log are"
 }
 
 // contradictions says where the verdict on the session does not agree with what it is about.

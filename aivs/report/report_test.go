@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/plumbline/plumbline/aivs"
 	"github.com/plumbline/plumbline/aivs/aivstest"
@@ -34,6 +35,7 @@ type session struct {
 	verdict  string // on the session
 	card     string
 	last     bool
+	change   func(i int, r *aivs.Row) // changes a row before it is sealed, if it is not nil
 }
 
 func (s *session) sealed(t testing.TB, signer ed25519.PrivateKey) []byte {
@@ -41,8 +43,10 @@ func (s *session) sealed(t testing.TB, signer ed25519.PrivateKey) []byte {
 	var rows []aivs.Row
 	for i, trace := range s.traces {
 		var fields struct {
-			TraceID string `json:"trace_id"`
-			Action  struct{ Type, Name string }
+			TraceID   string          `json:"trace_id"`
+			CardID    json.RawMessage `json:"card_id"`
+			Timestamp time.Time       `json:"timestamp"`
+			Action    struct{ Type, Name string }
 		}
 		if err := json.Unmarshal([]byte(trace), &fields); err != nil {
 			t.Fatalf("%s: %v", trace, err)
@@ -52,8 +56,14 @@ func (s *session) sealed(t testing.TB, signer ed25519.PrivateKey) []byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows = append(rows, aivs.Row{ActionType: "aap." + fields.Action.Type, ToolName: "aap." + fields.Action.Name, OutputsJSON: "{}",
-			InputsJSON: fmt.Sprintf(`{"trace_id":%s,"trace_sha256":"%x","inputs":{"n":%d}}`, id, sum, i), Timestamp: 1772344800.5 + float64(i)})
+		inputs := fmt.Sprintf(`{"trace_id":%s,"trace_sha256":"%x","inputs":{}}`, id, sum)
+		if fields.CardID != nil {
+			inputs = fmt.Sprintf(`{"trace_id":%s,"card_id":%s,"trace_sha256":"%x","inputs":{}}`, id, fields.CardID, sum)
+		}
+		rows = append(rows, aivs.Row{ActionType: "aap." + fields.Action.Type, ToolName: "aap." + fields.Action.Name, OutputsJSON: "{}", InputsJSON: inputs, Timestamp: aivs.UnixSeconds(fields.Timestamp)})
+		if s.change != nil {
+			s.change(i, &rows[i])
+		}
 	}
 	lines := func(all []string) []byte {
 		var b strings.Builder

@@ -48,7 +48,7 @@ func BenchmarkPart(b *testing.B) {
 }
 
 // fleetParts returns the sessions of a small fleet with their verdicts, and the number of their traces.
-func fleetParts(b *testing.B) (parts []Part, traces int) {
+func fleetParts(b testing.TB) (parts []Part, traces int) {
 	f := fleet.New(fleet.Config{Seed: 1, Agents: 50, Traces: 3000, Start: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)})
 	judge, err := aap.NewJudge(aap.DefaultThresholds())
 	if err != nil {
