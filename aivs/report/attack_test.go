@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -170,13 +171,59 @@ func TestPageClaimsNothingUnproven(t *testing.T) {
 	}
 	_, text = page(t, s.sealed(t, key()), 0)
 	wants(t, text, "Completeness: the agent numbered its records, and the operator's pipeline found no gap.")
+	whole := s.traces
+	s.traces = slices.Clone(whole)
+	s.traces[2] = strings.Replace(s.traces[2], `"sequence_number":2`, `"sequence_number":7`, 1)
+	s.traces[1] = strings.Replace(s.traces[1], `"sequence_number":1`, `"sequence_number":9`, 1) // in any order
+	_, text = page(t, s.sealed(t, key()), 0)
+	wants(t, text, "Completeness: CONTRADICTION, unless other records of the agent have these numbers: this file has no record with a number from 1 to 6, number 8, and the operator's pipeline counts no gap.")
+	lacks(t, text, "found no gap")
+	unasked := s.verdict
+	s.verdict = strings.Replace(s.verdict, `"unchecked":[]`, `"unchecked":["sequence numbers and prior traces: nobody was asked about the agent's other sessions"]`, 1)
+	_, text = page(t, s.sealed(t, key()), 0)
+	wants(t, text, "and the operator's pipeline says that it could not look for all missing records (above).")
+	lacks(t, text, "found no gap", "CONTRADICTION")
+	s.verdict = unasked
+	s.traces[1] = strings.Replace(s.traces[1], `"sequence_number":9`, `"sequence_number":0`, 1) // twice
+	s.traces[2] = strings.Replace(s.traces[2], `"sequence_number":7`, `"sequence_number":9007199254740991`, 1)
+	_, text = page(t, s.sealed(t, key()), 0)
+	wants(t, text, "this file has no record with a number from 1 to 9007199254740990, and")
+	s.traces = whole
 	s.verdict = strings.Replace(s.verdict, `"finding_counts":{"TRACE_ORDER":1}`, `"finding_counts":{"TRACE_ORDER":1,"TRACE_GAP":101}`, 1) // none of them is among those listed
 	_, text = page(t, s.sealed(t, key()), 0)
-	wants(t, text, "Completeness: the operator's pipeline found that records are missing")
+	wants(t, text, "Completeness: the operator's pipeline found that records are missing", "The verdict counts 101 more findings on the session than the file lists.")
 	s.verdict = ""
 	_, text = page(t, s.sealed(t, key()), 0)
 	wants(t, text, "Completeness: the file records no search for missing records.")
 	lacks(t, text, "found no gap")
+}
+
+// A time stamp is over the signature. Where that does not cover all of the file, the page does not say
+// that the stamp confirms the file.
+func TestTimeStampOfAnotherGenerator(t *testing.T) {
+	for _, c := range []struct{ bundle, anchor, want, not string }{
+		{"draft-signed", "b.tar.gz.tsr", "confirms the signature of this file, and nothing that this signature does not cover: signed at", "confirms this file"},
+		{"draft-attested", "b.tar.gz.tsr", "confirms the signature of this file, and nothing that this signature does not cover: signed at", "confirms this file"},
+		{"draft-signed", "b.tar.gz.tlog-proof", "confirms this file: signed at", "nothing that this signature"},
+		{"ours-signed", "b.tar.gz.tsr", "confirms this file: signed at", "nothing that this signature"},
+	} {
+		bundle, err := os.ReadFile("../../docs/vectors/bundles/" + c.bundle + ".tar.gz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var contents report.Contents
+		verified, err := aivs.Verify(bytes.NewReader(bundle), aivs.Options{Row: contents.Row, File: contents.File})
+		if err != nil || !verified.Intact {
+			t.Fatalf("%s: %+v, %v", c.bundle, verified, err)
+		}
+		verified.Anchors = []aivs.Anchor{{File: c.anchor, Says: "signed at the latest 2026-03-01T00:00:00Z"}}
+		var out bytes.Buffer
+		if err := (&report.Page{Report: verified, Contents: &contents}).Write(&out); err != nil {
+			t.Fatal(err)
+		}
+		wants(t, textOf(out.String()), c.want)
+		lacks(t, textOf(out.String()), c.not)
+	}
 }
 
 // A card of another agent is not shown as what this agent may do.

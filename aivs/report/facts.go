@@ -107,7 +107,7 @@ func (p *Page) who(cards []cardView) (facts []fact) {
 	}
 	named("Session", r.SessionID)
 	if o := r.Opening; o != nil {
-		facts = append(facts, fact{Name: "Part of the session", Value: partWords(o)})
+		facts = append(facts, fact{Name: "Part of the session, as the operator states", Value: partWords(o)})
 	}
 	switch {
 	case r.Signature != aivs.SignatureValid:
@@ -162,10 +162,23 @@ type sessionView struct {
 	Word, Words string
 	Counts      []fact
 	Remarks     []remark
+	Unlisted    string // how many findings are only counted; empty for none
 	Unchecked   []string
 
 	whole bool  // all of it could be read
 	gaps  int64 // how many gaps in the numbers it counts, if it could be read
+}
+
+// unlisted says how many findings the verdict on the session counts and does not list.
+func unlisted(counts map[string]int64, listed int) string {
+	n := int64(-listed)
+	for _, count := range counts {
+		n += count
+	}
+	if n <= 0 {
+		return ""
+	}
+	return "The verdict counts " + counted(n, "more finding") + " on the session than the file lists."
 }
 
 // session returns the verdict on the session, nil if the bundle has none.
@@ -200,7 +213,7 @@ func session(r *aivs.Report, c *Contents) *sessionView {
 		countsOf("Findings on the session as a whole", s.Counts),
 	}
 	v.gaps, v.whole = s.Counts[schema.TraceGap], true
-	v.Remarks = remarks("finding", s.Findings)
+	v.Remarks, v.Unlisted = remarks("finding", s.Findings), unlisted(s.Counts, len(s.Findings))
 	v.Unchecked = shorts(s.Metadata.Unchecked)
 	return v
 }

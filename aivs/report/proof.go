@@ -59,10 +59,22 @@ func (p *Page) claims() (all []claim) {
 		add("This part continues the bundle with the SHA-256 "+r.PreviousBundleHash+". Verify that bundle to know whether it is intact.", filesCheck, secondCheck)
 	}
 	for _, a := range r.Anchors {
-		all = append(all, claim{"Whoever holds the key of this time stamp or log confirms this file: " + short(a.Says) + ". This check does not show whether that is somebody other than the operator.", []string{fmt.Sprintf("the file %q", short(a.File))}})
+		all = append(all, claim{"Whoever holds the key of this time stamp or log confirms " + confirmed(r, a) + ": " + short(a.Says) + ". This check does not show whether that is somebody other than the operator.", []string{fmt.Sprintf("the file %q", short(a.File))}})
 	}
 	return all
 }
+
+// confirmed returns what a time stamp or a log confirms. A log has the SHA-256 of the file. A time stamp
+// is over the signature. Only in Plumbline's bundles is this signature over everything else in the file.
+func confirmed(r *aivs.Report, a aivs.Anchor) string {
+	if r.Opening == nil && strings.HasSuffix(a.File, timestampSuffix) {
+		return "the signature of this file, and nothing that this signature does not cover"
+	}
+	return "this file"
+}
+
+// timestampSuffix is that of package anchor, which links more than the page needs.
+const timestampSuffix = ".tsr"
 
 // limits returns what the verification does not prove.
 func (p *Page) limits(decided []decision) (all []string) {
@@ -81,10 +93,10 @@ func (p *Page) limits(decided []decision) (all []string) {
 	if o := r.Opening; o != nil {
 		all = append(all, "Who acted: that these records are those of the agent named above, and that it published them like this, is the operator's statement.")
 		if n := o.Redactions + o.OptionalRedactions; n > 0 {
-			all = append(all, "Hidden values: "+counted(n, "value")+" that looked secret were replaced by [REDACTED] before the file was sealed. They are in no part of it.")
+			all = append(all, "Hidden values: the operator counts "+counted(n, "replacement")+" of values by [REDACTED] before the file was sealed. Nothing shows that the same values are in no other part of it.")
 		}
 		if !o.LastPart {
-			all = append(all, "The rest of the session: this is not its last part. What followed is in another file, or was not sealed yet.")
+			all = append(all, "The rest of the session: the operator states that this is not its last part. What followed is in another file, or was not sealed yet.")
 		}
 	}
 	if r.Verdict != nil {
@@ -145,9 +157,12 @@ func (p *Page) contradictions(decided []decision) (all []string) {
 func (p *Page) completeness(all []decision) string {
 	const missing = "Completeness: "
 	numbered, readable := len(all) > 0, p.total() == int64(len(all))
+	var numbers []uint64
 	for i := range all {
 		readable = readable && all[i].trace != nil
-		numbered = numbered && readable && all[i].trace.Context.HasSequenceNumber
+		if numbered = numbered && readable && all[i].trace.Context.HasSequenceNumber; numbered {
+			numbers = append(numbers, all[i].trace.Context.SequenceNumber)
+		}
 	}
 	v := session(p.Report, p.Contents)
 	switch {
@@ -157,8 +172,39 @@ func (p *Page) completeness(all []decision) string {
 		return missing + "the file records no search for missing records."
 	case !readable:
 		return missing + "not all records could be read for this page, so it does not know whether the agent numbered them."
+	case numbered && leftOut(numbers) != "" && slices.ContainsFunc(v.Unchecked, func(u string) bool { return strings.HasPrefix(u, "sequence numbers") }):
+		return missing + "this file has no record with " + leftOut(numbers) + ", and the operator's pipeline says that it could not look for all missing records (above)."
+	case numbered && leftOut(numbers) != "":
+		return missing + "CONTRADICTION, unless other records of the agent have these numbers: this file has no record with " + leftOut(numbers) + ", and the operator's pipeline counts no gap. " +
+			"An agent may number the records of several sessions, or of several parts, with one counter. This file does not show whether it did."
 	case numbered:
 		return missing + "the agent numbered its records, and the operator's pipeline found no gap. A record that the agent withheld at the end of the session leaves none."
 	}
 	return missing + "the agent did not number all of its records, so one that it never sent leaves no gap."
+}
+
+// leftOut names the numbers between the least and the greatest that are not among these; "" if all are.
+func leftOut(numbers []uint64) string {
+	const most = 10
+	var gaps []string
+	n := int64(0)
+	numbers = slices.Sorted(slices.Values(numbers))
+	for i := 1; i < len(numbers); i++ {
+		if numbers[i]-numbers[i-1] < 2 { // the same number, or the next one
+			continue
+		}
+		from, to := numbers[i-1]+1, numbers[i]-1
+		switch n++; {
+		case n > most:
+		case from == to:
+			gaps = append(gaps, fmt.Sprintf("number %d", from))
+		default:
+			gaps = append(gaps, fmt.Sprintf("a number from %d to %d", from, to))
+		}
+	}
+	text := strings.Join(gaps, ", ")
+	if n > most {
+		text += ", and " + counted(n-most, "more gap")
+	}
+	return text
 }

@@ -205,7 +205,7 @@ func TestPageOfASession(t *testing.T) {
 		"It must ask first, or refuse, if amount > 100 (escalate)", "It must not sell_data",
 		"no row of the log was changed, added, removed or moved. hash chain: 5 rows, each linked to the one before signature: Ed25519, by",
 		"The key that signed is the one that was expected when this page was made, or one that it leads to. who signed:",
-		"AAP does NOT ensure alignment—it provides visibility.", "Tested on transformer-based agents", "Completeness: the agent did not number all of its records", "2 values that looked secret",
+		"AAP does NOT ensure alignment—it provides visibility.", "Tested on transformer-based agents", "Completeness: the agent did not number all of its records", "Hidden values: the operator counts 2 replacements of values by [REDACTED] before the file was sealed. Nothing shows that the same values are in no other part of it.", "Part of the session, as the operator states all of it",
 		hex.EncodeToString(sum[:]), "python3 -I session_proof/verify.py --key PUBLIC_KEY", "plumbline bundle verify bundle.tar.gz --key PUBLIC_KEY")
 	if again, _ := page(t, bundle, 0, public); again != markup {
 		t.Error("the same bundle gave two pages")
