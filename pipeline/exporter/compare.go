@@ -139,6 +139,7 @@ func (e *exporter) convert(ctx context.Context, j *job) error {
 		return nil
 	}
 	if j.differs.Empty() {
+		j.cutAtCards()
 		numbered := seal.Order(j.part.Traces)
 		committed, err := e.addCards(ctx, j)
 		if err != nil {

@@ -213,6 +213,37 @@ func rotate(t *testing.T, bound func(*exporter.Config)) {
 	}
 }
 
+// A session with more cards than verifiers accept in one bundle is sealed in several parts.
+func TestRotationByCards(t *testing.T) {
+	const cards = 1_003
+	s := newSite(t)
+	s.judge(t)
+	s.export(t, nil)
+	var records []stream.Record
+	var registered [][]byte
+	for i := range cards {
+		card := fmt.Sprintf("ac-%04d", i)
+		registered = append(registered, pipelinetest.Card(card, "a"))
+		records = append(records, pipelinetest.Trace(fmt.Sprintf("tr-%d", i), "a", card, "s", fmt.Sprintf("2026-02-01T00:%02d:%02dZ", i/60, i%60), "search"))
+	}
+	s.Register(t, registered...)
+	s.Publish(t, records...)
+	s.requestEnd(t, "a", "s")
+	pipelinetest.Await(t, "two parts", func() bool { return len(s.bundles(t, "a", "s")) == 2 })
+	var ids []string
+	for i, b := range s.bundles(t, "a", "s") {
+		report, rows := s.check(t, b)
+		traces, wantReason := traceIDs(t, rows), []string{"rotation", "requested"}[i]
+		ids = append(ids, traces...)
+		if report.Opening.LastPart != (i == 1) || b.Reason != wantReason || b.TraceCount != uint64(len(traces)) || len(report.Opening.Members) != 4+len(traces) {
+			t.Errorf("part %d opens with last_part %v, %d members; its row has %q and %d traces of %d", i+1, report.Opening.LastPart, len(report.Opening.Members), b.Reason, b.TraceCount, len(traces))
+		}
+	}
+	if len(ids) != cards || ids[999] != "tr-999" || ids[1000] != "tr-1000" || ids[cards-1] != "tr-1002" {
+		t.Errorf("the parts hold %d traces", len(ids))
+	}
+}
+
 // republished returns a copy of a record that the broker cannot recognise as a repetition, as after the
 // duplicate window.
 func republished(r stream.Record) stream.Record {

@@ -78,6 +78,7 @@ type job struct {
 	carry    *session.NextPart // for the next part
 	revision uint64            // of the record in the bucket; 0: there is none
 	fixed    bool              // the plan is in the bucket
+	found    bool              // an earlier attempt put its cut into the bucket
 	began    time.Time
 	bundle   *aivs.Bundle
 	redacted int64
@@ -174,7 +175,7 @@ func (e *exporter) planOne(ctx context.Context, j *job, floor uint64, created ti
 			s.short, s.fixed, s.keep = true, true, max(s.keep, 2*len(s.receipts))
 			return nil
 		}
-		j.part.Plan, j.fixed = last, true
+		j.part.Plan, j.fixed, j.found = last, true, true
 		return durable.RemoveStaged(filepath.Join(e.cfg.bundleDir(), last.File))
 	}
 	if s.short = s.lacks(e.cfg); s.short {
@@ -208,6 +209,34 @@ func (e *exporter) newPlan(j *job, last *seal.Record, n int, now int64) seal.Rec
 		LastPart: n == len(s.receipts) && s.whole() && (s.ended || s.requested || j.reason != seal.ReasonRotation && j.reason != seal.ReasonSchedule),
 		File:     seal.File(s.key.AgentID, s.key.SessionID, now),
 		Session:  seal.Session{Carry: last.Session.Carry},
+	}
+}
+
+// maxCards is how many cards a part has at most. Each is a file of the bundle, and verifiers read
+// 10,000 files.
+const maxCards = 1_000
+
+// cutAtCards ends a new part before the trace whose card would be one too many; the rest becomes the
+// next part. Receipts do not name cards, so this is known only once the rows are read. A plan that an
+// earlier attempt made is carried out as it is, since its file may exist.
+func (j *job) cutAtCards() {
+	if j.found {
+		return
+	}
+	traces := slices.SortedFunc(slices.Values(j.part.Traces), func(a, b *store.StoredTrace) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	cards := map[string]bool{}
+	for _, t := range traces {
+		if t.Verdict == nil || t.Verdict.Metadata.CardDigest.IsZero() || cards[t.Verdict.CardID] {
+			continue
+		}
+		if len(cards) == maxCards {
+			plan := &j.part.Plan
+			plan.Cut, plan.LastPart, plan.Reason = t.Sequence-1, false, seal.ReasonRotation
+			plan.Traces = int64(len(j.receipts()))
+			j.part.Traces = slices.DeleteFunc(j.part.Traces, func(t *store.StoredTrace) bool { return t.Sequence > plan.Cut })
+			return
+		}
+		cards[t.Verdict.CardID] = true
 	}
 }
 

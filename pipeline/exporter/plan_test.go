@@ -1,7 +1,9 @@
 package exporter
 
 import (
+	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/plumbline/plumbline/pipeline/seal"
@@ -43,5 +45,36 @@ func TestPartsAreDatedInOrder(t *testing.T) {
 		if plan.ExportedAt != want || plan.File != seal.File("a", "s", want) || plan.Part != 2 {
 			t.Errorf("at %d: %+v", now, plan)
 		}
+	}
+}
+
+// A new part ends before the card that is one too many, wherever in the log its traces are. A plan
+// that was made before stays as it is.
+func TestPartEndsAtTooManyCards(t *testing.T) {
+	planned := func(cards, traces int, found bool) *job {
+		j := &job{session: new(openSession), found: found}
+		for i := range traces {
+			sequence := uint64(2*i + 10)
+			j.session.receipts = append(j.session.receipts, schema.Receipt{Sequence: sequence})
+			v := &schema.Verdict{CardID: fmt.Sprint("card-", i%cards)}
+			if i%cards != 5 { // this one was unknown
+				v.Metadata.CardDigest = schema.DigestOf([]byte(v.CardID))
+			}
+			j.part.Traces = append(j.part.Traces, &store.StoredTrace{Sequence: sequence, Verdict: v})
+		}
+		slices.Reverse(j.part.Traces)
+		j.part.Plan = seal.Record{Cut: uint64(2*traces + 8), Traces: int64(traces), LastPart: true, Reason: seal.ReasonEnded}
+		j.cutAtCards()
+		return j
+	}
+	for _, whole := range []*job{planned(maxCards+1, 3*maxCards, false), planned(9_995, 10_000, true)} {
+		if plan := whole.part.Plan; plan.Traces != int64(len(whole.part.Traces)) || !plan.LastPart || plan.Reason != seal.ReasonEnded || len(whole.receipts()) != len(whole.part.Traces) {
+			t.Errorf("a part that fits, or was planned, became %+v of %d traces", plan, len(whole.part.Traces))
+		}
+	}
+	j := planned(9_995, 10_000, false)
+	want := int64(maxCards + 1)
+	if plan := j.part.Plan; plan.Traces != want || int64(len(j.part.Traces)) != want || int64(len(j.receipts())) != want || plan.LastPart || plan.Reason != seal.ReasonRotation || plan.Cut != 2*uint64(want)+9 {
+		t.Errorf("%+v with %d traces and %d receipts", plan, len(j.part.Traces), len(j.receipts()))
 	}
 }

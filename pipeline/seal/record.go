@@ -24,7 +24,7 @@ const (
 	ReasonRequested = "requested" // an operator requested it
 	ReasonIdle      = "idle"
 	ReasonSchedule  = "schedule"
-	ReasonRotation  = "rotation" // the part has too many rows or is too old
+	ReasonRotation  = "rotation" // the part has too many rows, bytes or cards, or is too old
 )
 
 // Record describes the newest part of a session in bucket seals. Writing it with compare-and-swap
