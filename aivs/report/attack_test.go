@@ -264,7 +264,7 @@ func TestRowsThatContradictTheirRecords(t *testing.T) {
 		change func(*aivs.Row)
 		field  string
 	}{
-		{inputs(`"inputs":{}`, `"inputs":{"recipient":"me"}`), "inputs_json"},
+		{inputs(`"inputs":{"n":1}`, `"inputs":{"recipient":"me"}`), "inputs_json"},
 		{inputs(`"tr-2"`, `"tr-1"`), "inputs_json"},
 		{inputs(`"ac-1"`, `"ac-2"`), "inputs_json"},
 		{func(r *aivs.Row) { r.ToolName = "bank.transfer" }, "tool_name"},

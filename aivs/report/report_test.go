@@ -46,7 +46,10 @@ func (s *session) sealed(t testing.TB, signer ed25519.PrivateKey) []byte {
 			TraceID   string          `json:"trace_id"`
 			CardID    json.RawMessage `json:"card_id"`
 			Timestamp time.Time       `json:"timestamp"`
-			Action    struct{ Type, Name string }
+			Action    struct {
+				Type, Name string
+				Parameters json.RawMessage
+			}
 		}
 		if err := json.Unmarshal([]byte(trace), &fields); err != nil {
 			t.Fatalf("%s: %v", trace, err)
@@ -56,9 +59,12 @@ func (s *session) sealed(t testing.TB, signer ed25519.PrivateKey) []byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		inputs := fmt.Sprintf(`{"trace_id":%s,"trace_sha256":"%x","inputs":{}}`, id, sum)
+		if fields.Action.Parameters == nil {
+			fields.Action.Parameters = json.RawMessage("{}")
+		}
+		inputs := fmt.Sprintf(`{"trace_id":%s,"trace_sha256":"%x","inputs":%s}`, id, sum, fields.Action.Parameters)
 		if fields.CardID != nil {
-			inputs = fmt.Sprintf(`{"trace_id":%s,"card_id":%s,"trace_sha256":"%x","inputs":{}}`, id, fields.CardID, sum)
+			inputs = fmt.Sprintf(`{"trace_id":%s,"card_id":%s,"trace_sha256":"%x","inputs":%s}`, id, fields.CardID, sum, fields.Action.Parameters)
 		}
 		rows = append(rows, aivs.Row{ActionType: "aap." + fields.Action.Type, ToolName: "aap." + fields.Action.Name, OutputsJSON: "{}", InputsJSON: inputs, Timestamp: aivs.UnixSeconds(fields.Timestamp)})
 		if s.change != nil {
@@ -117,7 +123,7 @@ func jsonText(t testing.TB, text string) string {
 // trace returns a decision to do something, with these texts in it.
 func trace(t testing.TB, id, kind, name, reasoning, more string) string {
 	return `{"trace_id":` + jsonText(t, id) + `,"agent_id":"did:web:shop.example","card_id":"ac-1","timestamp":"2026-03-01T06:00:00.5Z",` +
-		`"action":{"type":"` + kind + `","name":` + jsonText(t, name) + `,"category":"bounded"},` +
+		`"action":{"type":"` + kind + `","name":` + jsonText(t, name) + `,"category":"bounded","parameters":{"n":1}},` +
 		`"decision":{"alternatives_considered":[{"option_id":"a","description":` + jsonText(t, "Buy it: "+reasoning) + `,"score":0.9},{"option_id":"b","description":"Do nothing","score":0.1}],` +
 		`"selected":"a","selection_reasoning":` + jsonText(t, reasoning) + `,"values_applied":["honesty"],"confidence":0.75}` + more +
 		`,"context":{"session_id":"order-4711","metadata":{}}}`
@@ -135,8 +141,8 @@ func shop(t testing.TB) *session {
 	return &session{last: true, card: card,
 		traces: []string{
 			trace(t, "tr-1", "execute", "search", "Cheapest offer with good reviews", ""),
-			trace(t, "tr-2", "execute", "purchase", "Jane approved it", escalated),
-			trace(t, "tr-3", "execute", "sell_data", "The buyer pays well", ""),
+			strings.Replace(trace(t, "tr-2", "execute", "purchase", "Jane approved it", escalated), "06:00:00.5Z", "06:00:01.5Z", 1),
+			strings.Replace(trace(t, "tr-3", "execute", "sell_data", "The buyer pays well", ""), "06:00:00.5Z", "06:00:02.5Z", 1),
 		},
 		verdicts: []string{
 			`{"verified":true,"status":"judged","recommended_action":"proceed","trace_id":"tr-1","violations":[],"warnings":[],"findings":[]}`,
