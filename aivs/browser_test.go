@@ -25,14 +25,14 @@ import (
 var theRuntime = sync.OnceValues(func() (*interpreter, error) {
 	const loop = `
 const readline = require("node:readline"), fs = require("node:fs"), vm = require("node:vm");
-vm.runInThisContext(fs.readFileSync(process.argv[1], "utf8") + "\nglobalThis.verifyBundle = verifyBundle; globalThis.hexBytes = hexBytes;");
+vm.runInThisContext(fs.readFileSync(process.argv[1], "utf8") + "\nglobalThis.verifyBundle = verifyBundle; globalThis.hexBytes = hexBytes; globalThis.actionsOf = actionsOf; globalThis.entriesOf = entriesOf;");
 (async () => {
   for await (const line of readline.createInterface({ input: process.stdin })) {
     const request = JSON.parse(line);
     let answer;
     try {
       const v = await verifyBundle(new Uint8Array(fs.readFileSync(request.file)), request.key ? hexBytes(request.key, 32) : null);
-      answer = { faults: v.faults, passed: v.passed, skipped: v.skipped, conclusion: v.conclusion, verdict: v.verdict };
+      answer = { faults: v.faults, passed: v.passed, skipped: v.skipped, conclusion: v.conclusion, verdict: v.verdict, actions: actionsOf(entriesOf(v)).map(({ number }) => number) };
     } catch (e) {
       answer = { error: String(e.stack) };
     }
@@ -43,11 +43,15 @@ vm.runInThisContext(fs.readFileSync(process.argv[1], "utf8") + "\nglobalThis.ver
 	if err != nil {
 		return nil, err
 	}
+	session, err := os.ReadFile("viewer/session.js")
+	if err != nil {
+		return nil, err
+	}
 	file, err := os.CreateTemp("", "viewer-*.js") // the process reads it once
 	if err != nil {
 		return nil, err
 	}
-	if _, err := file.WriteString(script); err != nil {
+	if _, err := file.WriteString(script + string(session)); err != nil {
 		return nil, err
 	}
 	if err := file.Close(); err != nil {
@@ -60,6 +64,7 @@ vm.runInThisContext(fs.readFileSync(process.argv[1], "utf8") + "\nglobalThis.ver
 type browsed struct {
 	Faults, Passed, Skipped    []string
 	Conclusion, Verdict, Error string
+	Actions                    []int64 // the numbers of the rows that the page shows as decisions
 }
 
 func browse(t testing.TB, file, key string) browsed {

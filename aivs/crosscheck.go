@@ -157,6 +157,7 @@ var formerVerifiers = map[string]formerVerifier{
 	"0ce8e59126fc46aa2904a82c6244f99d39b2105e3fa0341065b1bf8e36c41c3c": {true, true, false}, // a9ff21e
 	"16b7387817259f0d6480208a36fa1cd052236e7f98c23e016d92673e2e1eeed4": {true, true, false}, // 9a930e9
 	"e483f017bca5a0b0b64e66b9bb0decc9212a5e7ec3bb3cd782f5e070bfbcbc32": {true, true, false}, // 1bb89a2, 0.1.0
+	"7c9a748a3605f506a5a96b8831b5b375f3439c5f19bc27cca593c801e2384ccb": {true, true, false}, // ff1ee36
 }
 
 // former returns which earlier version wrote the bundle; zero if none did.

@@ -146,9 +146,6 @@ func (l *logCheck) linkProblem(row *Row) error {
 	return nil
 }
 
-// Framing reports whether the row is one of the bundle's own, which open and seal it, and no action.
-func (r *Row) Framing() bool { return isOpening(r) || isSeal(r) }
-
 // isOpening reports whether a row opens a bundle of our own dialect.
 func isOpening(row *Row) bool {
 	return row.ActionType == ActionOpen && strings.HasPrefix(row.ToolName, openFamily)
@@ -174,6 +171,8 @@ func (l *logCheck) extend(row *Row, line []byte, ended bool) error {
 		return said(saysAfterSeal)
 	case !ended || !bytes.Equal(line, l.again):
 		return said(saysNotOurs)
+	case row.ID > 1 && isOpening(row): // no builder writes it, and a reader would take it for no action
+		return said(saysLateOpen)
 	case isSeal(row):
 		if row.InputsJSON != "{}" || row.OutputsJSON != "{}" || row.Error != "" || row.CostCents != 0 || row.Timestamp != l.exported {
 			return said(saysSealContent)

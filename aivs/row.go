@@ -111,6 +111,29 @@ func (r *Row) Check() error {
 	return errors.Join(faults...)
 }
 
+// Actions tells the actions of a log from the rows that frame it: the open row, and a content seal in
+// the last place. Any other row is an action, whatever it is called: a reader who left it out would not
+// see what the agent did.
+type Actions struct {
+	seal *Row // the row before, if it may be the last one
+}
+
+// Row takes the rows of a log in order, and calls take with each action.
+func (a *Actions) Row(r *Row, take func(*Row)) {
+	if a.seal != nil {
+		take(a.seal)
+		a.seal = nil
+	}
+	switch {
+	case r.ID == 1 && isOpening(r):
+	case isSeal(r):
+		kept := *r
+		a.seal = &kept
+	default:
+		take(r)
+	}
+}
+
 // Chain computes the draft's hash chain over rows (section 2). The zero Chain is not usable; see
 // NewChain.
 type Chain struct {

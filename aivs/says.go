@@ -61,6 +61,7 @@ const (
 	saysOutOfOrder  = "missing or out of order (found number %d)"
 	saysUnsealed    = "an input, output or error was changed after row %d sealed them"
 	saysAfterSeal   = "comes after the seal, which must be the last row"
+	saysLateOpen    = "an open row, which only row 1 may be"
 	saysSealContent = "a seal row has no contents, and the time of row 1"
 	saysNoSeal      = "the last row is not a seal: rows were removed from the end"
 	saysInputs      = "its inputs_json is not a JSON object"

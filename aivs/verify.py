@@ -70,6 +70,7 @@ class Says:
     OUT_OF_ORDER = "missing or out of order (found number %d)"
     UNSEALED = "an input, output or error was changed after row %d sealed them"
     AFTER_SEAL = "comes after the seal, which must be the last row"
+    LATE_OPEN = "an open row, which only row 1 may be"
     SEAL_CONTENT = "a seal row has no contents, and the time of row 1"
     NO_SEAL = "the last row is not a seal: rows were removed from the end"
     INPUTS = "its inputs_json is not a JSON object"
@@ -520,7 +521,7 @@ class Log:
         if self.session is None:
             self.session = row["session_id"]
         self.nine = self.nine or type(row.get("inputs_digest")) is str or "schema_version" in row
-        opens = row["action_type"] == "open" and row["tool_name"].startswith(OPEN)
+        opens = self.is_open(row)
         own = opens or self.opening is not None
         problem = self.link_problem(row, own)
         if row["id"] != self.rows + 1 or row["id"] <= self.last:
@@ -591,6 +592,9 @@ class Log:
                 return None
         return Says.REHASHED
 
+    def is_open(self, row):
+        return row["action_type"] == "open" and row["tool_name"].startswith(OPEN)
+
     def is_seal(self, row):
         return row["action_type"] == "seal" and row["tool_name"].startswith(CONTENT)
 
@@ -611,6 +615,8 @@ class Log:
             raise Fault("%s: %s" % (where, Says.AFTER_SEAL))
         if NAMES != list(row) or json.dumps(row).encode() + b"\n" != line:
             raise Fault("%s: %s" % (where, Says.NOT_OURS))
+        if self.rows > 0 and self.is_open(row):
+            raise Fault("%s: %s" % (where, Says.LATE_OPEN))
         if self.is_seal(row):
             if [row[name] for name in CONTENTS + ("cost_cents", "timestamp")] != ["{}", "{}", "", 0, self.exported]:
                 raise Fault("%s: %s" % (where, Says.SEAL_CONTENT))
@@ -1090,6 +1096,7 @@ FORMER = {
     "0ce8e59126fc46aa2904a82c6244f99d39b2105e3fa0341065b1bf8e36c41c3c": True,
     "16b7387817259f0d6480208a36fa1cd052236e7f98c23e016d92673e2e1eeed4": True,
     "e483f017bca5a0b0b64e66b9bb0decc9212a5e7ec3bb3cd782f5e070bfbcbc32": True,
+    "7c9a748a3605f506a5a96b8831b5b375f3439c5f19bc27cca593c801e2384ccb": True,
 }
 
 

@@ -330,3 +330,16 @@ func TestHostileBundleInAnExport(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Rows that are called like those of a frame are decisions, unless they are the first and the last one.
+func TestTimesOfRowsThatOnlySoundLikeAFrame(t *testing.T) {
+	var times export.Times
+	for i, r := range []aivs.Row{{ActionType: aivs.ActionOpen, ToolName: "plumbline.open.1"}, {ActionType: aivs.ActionOpen, ToolName: "plumbline.open.wallet"},
+		{ActionType: aivs.ActionToolCall, ToolName: "a.b"}, {ActionType: aivs.ActionSeal, ToolName: "aivs.content.sha256.00"}} {
+		r.ID, r.Timestamp = int64(i+1), float64(i+1)
+		times.Row(&r)
+	}
+	if times.First.Unix() != 2 || times.Last.Unix() != 3 {
+		t.Errorf("%+v", times)
+	}
+}

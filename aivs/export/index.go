@@ -44,13 +44,19 @@ func (r *Range) String() string {
 }
 
 // Times are the times of the first and the last decision of a bundle; zero if it has none.
-type Times struct{ First, Last time.Time }
+type Times struct {
+	First, Last time.Time
+
+	actions aivs.Actions
+}
 
 // Row extends the times by a row. It ignores rows that are not decisions, and times that no clock
 // shows.
-func (t *Times) Row(r *aivs.Row) {
+func (t *Times) Row(r *aivs.Row) { t.actions.Row(r, t.action) }
+
+func (t *Times) action(r *aivs.Row) {
 	const year10000 = 253402300800
-	if r.Framing() || !(r.Timestamp >= 0 && r.Timestamp < year10000) {
+	if !(r.Timestamp >= 0 && r.Timestamp < year10000) {
 		return
 	}
 	at := r.Time()

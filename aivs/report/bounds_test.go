@@ -53,3 +53,17 @@ func TestSecondsToTheMicrosecond(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Rows that are called like those of a frame are decisions, unless they are the first and the last one.
+func TestRowsThatOnlySoundLikeAFrame(t *testing.T) {
+	var c Contents
+	for i, r := range []aivs.Row{{ActionType: aivs.ActionOpen, ToolName: "plumbline.open.1"}, {ActionType: aivs.ActionOpen, ToolName: "plumbline.open.wallet"},
+		{ActionType: aivs.ActionSeal, ToolName: "deal.close"}, {ActionType: aivs.ActionSeal, ToolName: "aivs.content.sha256.00"}, {ActionType: aivs.ActionToolCall, ToolName: "a.b"},
+		{ActionType: aivs.ActionSeal, ToolName: "aivs.content.sha256.11"}} {
+		r.ID = int64(i + 1)
+		c.Row(&r)
+	}
+	if len(c.rows) != 4 || c.count != 4 || c.rows[0].ID != 2 || c.rows[3].ID != 5 {
+		t.Errorf("%+v", c.rows)
+	}
+}

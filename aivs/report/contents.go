@@ -27,6 +27,7 @@ const (
 //	options.Row, options.File = contents.Row, contents.File
 //	verified, err := aivs.Verify(file, options)
 type Contents struct {
+	actions     aivs.Actions // tells what is an action
 	rows        []aivs.Row
 	count       int64   // of all actions, those that are not kept, too
 	first, last float64 // times of all actions
@@ -57,10 +58,9 @@ type file struct {
 }
 
 // Row keeps a row that is an action.
-func (c *Contents) Row(r *aivs.Row) {
-	if r.Framing() {
-		return
-	}
+func (c *Contents) Row(r *aivs.Row) { c.actions.Row(r, c.action) }
+
+func (c *Contents) action(r *aivs.Row) {
 	if c.count++; c.count == 1 {
 		c.first, c.last = r.Timestamp, r.Timestamp
 	}

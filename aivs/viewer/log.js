@@ -89,6 +89,7 @@ function checkFields(row, where) {
   }
 }
 
+const isOpen = (row) => row.get("action_type") === "open" && row.get("tool_name").startsWith(OPEN);
 const isSeal = (row) => row.get("action_type") === "seal" && row.get("tool_name").startsWith(CONTENT);
 
 // inputsOf returns the inputs of a row of our own dialect.
@@ -132,7 +133,7 @@ class Log {
     checkFields(row, where);
     this.session ??= row.get("session_id");
     this.nine ||= typeof row.get("inputs_digest") === "string" || row.has("schema_version");
-    const opens = row.get("action_type") === "open" && row.get("tool_name").startsWith(OPEN), own = opens || this.opening !== null;
+    const opens = isOpen(row), own = opens || this.opening !== null;
     const id = row.get("id");
     let problem = await this.linkProblem(row, own);
     if (id !== BigInt(this.rows + 1) || id <= this.last) {
@@ -219,6 +220,7 @@ class Log {
   checkOwn(row, text, where) {
     if (this.sealed) throw new Fault(where + ": " + Says.AFTER_SEAL);
     if ([...row.keys()].join() !== TYPES.map(([name]) => name).join() || pyDumps(row) + "\n" !== text) throw new Fault(where + ": " + Says.NOT_OURS);
+    if (this.rows > 0 && isOpen(row)) throw new Fault(where + ": " + Says.LATE_OPEN);
     if (isSeal(row)) {
       if (row.get("inputs_json") !== "{}" || !this.frames(row)) throw new Fault(where + ": " + Says.SEAL_CONTENT);
       this.sealed = Number(row.get("id"));

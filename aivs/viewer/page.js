@@ -151,7 +151,7 @@ function chainTable(entries, bad, intact) {
 }
 
 function decisions(entries, bad) {
-  const actions = entries.filter(({ row }) => !["open", "seal"].includes(textOf(row.get("action_type")))), rows = shownEntries(actions, bad);
+  const actions = actionsOf(entries), rows = shownEntries(actions, bad);
   const section = element("div", "", element("h3", "", "What was decided, and why"),
     element("p", "soft", "Each entry is what the agent's own record says. A grey box marks text that is quoted from the file. The file does not prove that it happened like this."));
   for (const entry of rows) section.append(decisionArticle(entry, bad.has(entry.number)));

@@ -51,6 +51,7 @@ const Says = {
   OUT_OF_ORDER: "missing or out of order (found number %d)",
   UNSEALED: "an input, output or error was changed after row %d sealed them",
   AFTER_SEAL: "comes after the seal, which must be the last row",
+  LATE_OPEN: "an open row, which only row 1 may be",
   SEAL_CONTENT: "a seal row has no contents, and the time of row 1",
   NO_SEAL: "the last row is not a seal: rows were removed from the end",
   INPUTS: "its inputs_json is not a JSON object",

@@ -24,6 +24,13 @@ function entriesOf(v) {
   });
 }
 
+// actionsOf returns the entries without the two that frame the log: the open row in the first place, and the seal in the last one. Any
+// other row is an action, whatever it is called.
+function actionsOf(entries) {
+  const is = (row, type, tool) => textOf(row.get("action_type")) === type && textOf(row.get("tool_name")).startsWith(tool);
+  return entries.filter(({ row }, i) => !(i === 0 && is(row, "open", OPEN)) && !(i === entries.length - 1 && is(row, "seal", CONTENT)));
+}
+
 // lines returns the lines without their ends and without blank ones, which a log does not count. A line that is too long ends them.
 function lines(bytes) {
   const found = [];

@@ -1,0 +1,91 @@
+package aivs
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/aivs/aivstest"
+)
+
+// allSay has the three verifiers judge an archive. want is the fault that each of them must report; "" requires an intact bundle.
+func allSay(t *testing.T, name string, content []byte, want string) *Report {
+	t.Helper()
+	bundle := aivstest.Gzip(t, content)
+	copy(bundle, gzipHeader)
+	report := agree(t, name, bundle, Options{})
+	place := t.TempDir()
+	unpackInto(t, place, content)
+	directory := filepath.Join(place, "session_proof")
+	passed, output := python(t, directory)
+	sayTheSame(t, directory, output, nil)
+	if report.Intact != (want == "") || passed != (want == "") {
+		t.Errorf("%s: Go says %+v, verify.py %v:\n%s", name, report.Faults, passed, output)
+	}
+	if want != "" && (!strings.Contains(output, "FAIL  "+want) || !slices.ContainsFunc(report.Faults, func(f Fault) bool { return strings.HasPrefix(f.Line(), want) })) {
+		t.Errorf("%s: want %q. Go says %+v, verify.py\n%s", name, want, report.Faults, output)
+	}
+	return report
+}
+
+// signedLog returns the files of a bundle of another generator with these rows, signed.
+func signedLog(rows ...Row) (files map[string]string) {
+	chain, log := NewChain(), ""
+	for _, r := range rows {
+		if r.SessionID = "s"; r.ActionType == ActionSeal && r.ToolName == "" {
+			r.ToolName = sealTool + chain.Content()
+		}
+		chain.Link(&r)
+		log += string(r.AppendJSON(nil)) + "\n"
+	}
+	key := testKey("k")
+	return map[string]string{logFile: log, keyFile: string(publicKeyFile(publicOf(key))), signatureName: string(signatureFile(key, chain.Hash())),
+		manifestFile: fmt.Sprintf(`{"session_id":"s","chain_hash":"%s","action_count":%d}`, chain.Hash(), chain.Rows())}
+}
+
+// In our own dialect only row 1 opens the log. An open row in another place would be taken for no action.
+func TestOpenRowsAfterTheFirst(t *testing.T) {
+	for _, tool := range []string{openFamily + "0", openTool, openFamily + "wallet"} {
+		n := 0
+		content := reforged(t, "", "", func(r *Row) {
+			if n++; n == 2 {
+				r.ActionType, r.ToolName = ActionOpen, tool
+			}
+		})
+		allSay(t, tool, content, "row 2: an open row, which only row 1 may be")
+	}
+	n := 0
+	allSay(t, "an action called open", reforged(t, "", "", func(r *Row) {
+		if n++; n == 2 {
+			r.ActionType, r.ToolName = ActionOpen, "wallet.open"
+		}
+	}), "")
+}
+
+// The rows of a bundle that frame it are row 1 and the last one. Every other row is an action, in the page and in Go.
+func TestActionsOfALog(t *testing.T) {
+	action := Row{ActionType: ActionToolCall, ToolName: "a.b"}
+	seal := Row{ActionType: ActionSeal, InputsJSON: "{}", OutputsJSON: "{}"}
+	for name, c := range map[string]struct {
+		content []byte
+		want    []int64
+	}{
+		"own": {aivstest.Gunzip(t, build(t, sampleInput(2), testKey("k")).Bytes), []int64{2, 3}},
+		"foreign with rows called open and seal": {tarOfFiles(t, membersOf(signedLog(Row{ActionType: ActionOpen, ToolName: "door.front"}, action,
+			Row{ActionType: ActionOpen, ToolName: openFamily + "wallet"}, Row{ActionType: ActionSeal, ToolName: "deal.close"}))...), []int64{1, 2, 3, 4}},
+		"foreign, sealed twice": {tarOfFiles(t, membersOf(signedLog(action, seal, action, seal))...), []int64{1, 2, 3}},
+		"empty":                 {tarOfFiles(t, membersOf(signedLog())...), nil},
+	} {
+		allSay(t, name, c.content, "")
+		var actions Actions
+		var got []int64
+		judge(t, aivstest.Gzip(t, c.content), Options{Row: func(r *Row) { actions.Row(r, func(r *Row) { got = append(got, r.ID) }) }})
+		file := filepath.Join(t.TempDir(), "b.tar.gz")
+		writeFile(t, file, aivstest.Gzip(t, c.content))
+		if shown := browse(t, file, "").Actions; !slices.Equal(got, c.want) || !slices.Equal(shown, c.want) {
+			t.Errorf("%s: Go has the actions %v, the page shows %v, want %v", name, got, shown, c.want)
+		}
+	}
+}
