@@ -89,3 +89,21 @@ func TestActionsOfALog(t *testing.T) {
 		}
 	}
 }
+
+// The contents of a seal row are covered by nothing, so a seal row of another generator has none.
+func TestContentsOfAForeignSeal(t *testing.T) {
+	action := Row{ActionType: ActionToolCall, ToolName: "a.b", InputsJSON: `{"a": 1}`}
+	for _, contents := range [][2]string{{"", ""}, {"{}", "{}"}, {"", "{}"}} {
+		content := tarOfFiles(t, membersOf(signedLog(action, Row{ActionType: ActionSeal, InputsJSON: contents[0], OutputsJSON: contents[1]}))...)
+		report := allSay(t, "without contents", content, "")
+		if !slices.Equal(report.Covered, []string{CoversRows, CoversInputs, CoversOutputs, CoversErrors}) {
+			t.Errorf("%q: covered are %v", contents, report.Covered)
+		}
+	}
+	for _, seal := range []Row{{InputsJSON: `{"to": "me"}`}, {OutputsJSON: "[]"}, {Error: "caught"}, {InputsJSON: "null"}} {
+		seal.ActionType = ActionSeal
+		for name, rows := range map[string][]Row{"the last": {action, seal}, "not the last": {action, seal, action}} {
+			allSay(t, name, tarOfFiles(t, membersOf(signedLog(rows...))...), "row 2: a seal row has no inputs, outputs or error")
+		}
+	}
+}

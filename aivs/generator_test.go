@@ -32,7 +32,7 @@ func generatorLines(rows []generatorRow) (log []string, chain *Chain) {
 		formula, oneDigest := strings.CutSuffix(g.formula, " and a digest")
 		switch formula {
 		case "seal":
-			row.ActionType, row.ToolName = ActionSeal, sealTool+chain.Content()
+			row.ActionType, row.ToolName, row.InputsJSON, row.OutputsJSON = ActionSeal, sealTool+chain.Content(), "", ""
 			row.RowHash = chain.hash(&row)
 		case "seven":
 			row.RowHash = chain.hash(&row)

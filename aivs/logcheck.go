@@ -140,9 +140,6 @@ func (l *logCheck) linkProblem(row *Row) error {
 		l.unsealed = true
 		return said(saysUnsealed, l.chain.Rows()+1)
 	}
-	if l.opening == nil {
-		l.sealed = l.chain.Rows() + 1
-	}
 	return nil
 }
 
@@ -163,7 +160,7 @@ func (l *logCheck) extend(row *Row, line []byte, ended bool) error {
 		}
 	}
 	if l.opening == nil {
-		return nil
+		return l.sealForeign(row)
 	}
 	l.again = row.AppendJSON(l.again[:0])
 	switch {
@@ -188,6 +185,20 @@ func (l *logCheck) extend(row *Row, line []byte, ended bool) error {
 		}
 		l.traces = append(l.traces, inputs.Trace)
 	}
+	return nil
+}
+
+// sealForeign demands of the seal of another generator that it has no contents: a seal covers those of
+// the rows before it.
+func (l *logCheck) sealForeign(row *Row) error {
+	if !isSeal(row) {
+		return nil
+	}
+	nothing := func(text string) bool { return text == "" || text == "{}" }
+	if !nothing(row.InputsJSON) || !nothing(row.OutputsJSON) || row.Error != "" {
+		return said(saysSealEmpty)
+	}
+	l.sealed = l.chain.Rows() + 1
 	return nil
 }
 

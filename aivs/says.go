@@ -63,6 +63,7 @@ const (
 	saysAfterSeal   = "comes after the seal, which must be the last row"
 	saysLateOpen    = "an open row, which only row 1 may be"
 	saysSealContent = "a seal row has no contents, and the time of row 1"
+	saysSealEmpty   = "a seal row has no inputs, outputs or error, since nothing covers them"
 	saysNoSeal      = "the last row is not a seal: rows were removed from the end"
 	saysInputs      = "its inputs_json is not a JSON object"
 	saysNewer       = "%s was made by a newer version than this verifier knows"

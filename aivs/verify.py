@@ -72,6 +72,7 @@ class Says:
     AFTER_SEAL = "comes after the seal, which must be the last row"
     LATE_OPEN = "an open row, which only row 1 may be"
     SEAL_CONTENT = "a seal row has no contents, and the time of row 1"
+    SEAL_EMPTY = "a seal row has no inputs, outputs or error, since nothing covers them"
     NO_SEAL = "the last row is not a seal: rows were removed from the end"
     INPUTS = "its inputs_json is not a JSON object"
     NEWER = "%s was made by a newer version than this verifier knows"
@@ -414,6 +415,7 @@ NAMES = [name for name, _ in TYPES]
 CONTENTS = ("inputs_json", "outputs_json", "error")
 OPEN = "plumbline.open."
 CONTENT = "aivs.content.sha256."
+NOTHING = ("", "{}")  # of inputs and outputs
 OPENING = (("session_id", str), ("agent_id", str), ("exported_at", str), ("part", int), ("last_part", bool),
            ("trace_count", int), ("redactions", int), ("optional_redactions", int), ("generator", str),
            ("generator_url", str), ("key_id", str), ("previous_bundle_hash", str), ("members", list))
@@ -542,6 +544,8 @@ class Log:
         if self.opening is not None:
             self.check_own(row, line, where)
         elif self.is_seal(row):
+            if row["inputs_json"] not in NOTHING or row["outputs_json"] not in NOTHING or row["error"] != "":
+                raise Fault("%s: %s" % (where, Says.SEAL_EMPTY))
             self.sealed = self.rows + 1
         self.rows, self.last, self.prev = self.rows + 1, row["id"], row["row_hash"]
         self.links.update(self.prev.encode())

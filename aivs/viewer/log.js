@@ -149,7 +149,7 @@ class Log {
     }
     if (opens && id === 1n) this.open(row);
     if (this.opening) this.checkOwn(row, text, where);
-    else if (isSeal(row)) this.sealed = this.rows + 1;
+    else if (isSeal(row)) this.sealForeign(row, where);
     this.rows++;
     this.last = id;
     this.prev = row.get("row_hash");
@@ -214,6 +214,13 @@ class Log {
   // frames reports whether a row has what open and seal rows have: no results, and the time of the export.
   frames(row) {
     return row.get("outputs_json") === "{}" && row.get("error") === "" && row.get("cost_cents") === 0n && row.get("timestamp").value === this.exported;
+  }
+
+  // sealForeign demands of the seal of another generator that it has no contents: a seal covers those of the rows before it.
+  sealForeign(row, where) {
+    const nothing = (name) => ["", "{}"].includes(row.get(name));
+    if (!nothing("inputs_json") || !nothing("outputs_json") || row.get("error") !== "") throw new Fault(where + ": " + Says.SEAL_EMPTY);
+    this.sealed = this.rows + 1;
   }
 
   // checkOwn checks what our own dialect demands beyond the draft.

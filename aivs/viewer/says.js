@@ -53,6 +53,7 @@ const Says = {
   AFTER_SEAL: "comes after the seal, which must be the last row",
   LATE_OPEN: "an open row, which only row 1 may be",
   SEAL_CONTENT: "a seal row has no contents, and the time of row 1",
+  SEAL_EMPTY: "a seal row has no inputs, outputs or error, since nothing covers them",
   NO_SEAL: "the last row is not a seal: rows were removed from the end",
   INPUTS: "its inputs_json is not a JSON object",
   NEWER: "%s was made by a newer version than this verifier knows",
