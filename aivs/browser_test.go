@@ -25,14 +25,14 @@ import (
 var theRuntime = sync.OnceValues(func() (*interpreter, error) {
 	const loop = `
 const readline = require("node:readline"), fs = require("node:fs"), vm = require("node:vm");
-vm.runInThisContext(fs.readFileSync(process.argv[1], "utf8") + "\nglobalThis.verifyBundle = verifyBundle; globalThis.hexBytes = hexBytes; globalThis.actionsOf = actionsOf; globalThis.entriesOf = entriesOf;");
+vm.runInThisContext(fs.readFileSync(process.argv[1], "utf8") + "\nglobalThis.verifyBundle = verifyBundle; globalThis.hexBytes = hexBytes; globalThis.actionsOf = actionsOf; globalThis.sessionOf = sessionOf; globalThis.entriesOf = entriesOf;");
 (async () => {
   for await (const line of readline.createInterface({ input: process.stdin })) {
     const request = JSON.parse(line);
     let answer;
     try {
       const v = await verifyBundle(new Uint8Array(fs.readFileSync(request.file)), request.key ? hexBytes(request.key, 32) : null);
-      answer = { faults: v.faults, passed: v.passed, skipped: v.skipped, conclusion: v.conclusion, verdict: v.verdict, actions: actionsOf(entriesOf(v)).map(({ number }) => number) };
+      answer = { faults: v.faults, passed: v.passed, skipped: v.skipped, conclusion: v.conclusion, verdict: v.verdict, session: sessionOf(v), actions: actionsOf(entriesOf(v)).map(({ number }) => number) };
     } catch (e) {
       answer = { error: String(e.stack) };
     }
@@ -64,6 +64,7 @@ vm.runInThisContext(fs.readFileSync(process.argv[1], "utf8") + "\nglobalThis.ver
 type browsed struct {
 	Faults, Passed, Skipped    []string
 	Conclusion, Verdict, Error string
+	Session                    string
 	Actions                    []int64 // the numbers of the rows that the page shows as decisions
 }
 

@@ -107,3 +107,25 @@ func TestContentsOfAForeignSeal(t *testing.T) {
 		}
 	}
 }
+
+// The session that verify.py and the page name is that of the rows. Nothing covers an original_session_id of another generator's manifest.
+func TestSessionIsThatOfTheRows(t *testing.T) {
+	foreign := signedLog(Row{ActionType: ActionToolCall, ToolName: "a.b"})
+	foreign[manifestFile] = strings.Replace(foreign[manifestFile], "{", `{"original_session_id":"of somebody else",`, 1)
+	for name, c := range map[string]struct {
+		content []byte
+		want    string
+	}{
+		"foreign": {tarOfFiles(t, membersOf(foreign)...), "s"},
+		"own":     {aivstest.Gunzip(t, build(t, sampleInput(1), testKey("k")).Bytes), sampleInput(1).SessionID},
+	} {
+		report := allSay(t, name, c.content, "")
+		bundle := aivstest.Gzip(t, c.content)
+		file := filepath.Join(t.TempDir(), "b.tar.gz")
+		writeFile(t, file, bundle)
+		_, output := python(t, unpack(t, bundle))
+		if shown := browse(t, file, "").Session; shown != c.want || report.SessionID != c.want || !strings.Contains(output, "\nSession:  "+quoted(c.want)+"\n") {
+			t.Errorf("%s: the page says %q, Go %q, verify.py\n%s", name, shown, report.SessionID, output)
+		}
+	}
+}

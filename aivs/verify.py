@@ -1241,7 +1241,8 @@ def verify(directory, pinned):
         for what in log.uncovered():
             not_checked(what)
         not_checked(Says.NO_FILES)
-    print("\nSession:  %s" % shown(manifest.get("original_session_id", manifest["session_id"])))
+    session = manifest["session_id"] if log.opening is None else log.opening["session_id"]  # nothing covers another one in the manifest
+    print("\nSession:  %s" % shown(session))
     print("Exported: %s" % shown(manifest.get("exported_at")))
     print("Actions:  %d" % log.rows)
     print("Chain:    %s" % chain_hash)

@@ -111,7 +111,7 @@ function factsTable(v, sha256OfFile, entries) {
     if (value) table.append(element("tr", "", element("th", "", name), element("td", "", value)));
   };
   const manifestText = (name) => textOf(memberOf(v.manifest, name));
-  const session = o?.get("session_id") ?? (manifestText("original_session_id") || manifestText("session_id"));
+  const session = sessionOf(v);
   if (session) fact("Session", quoteName(session));
   if (o?.get("agent_id")) fact("Agent", quoteName(o.get("agent_id")));
   if (o) fact("Part", `${o.get("part")}${o.get("last_part") ? ", the last one" : ", more may follow"}`);

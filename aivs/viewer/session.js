@@ -31,6 +31,9 @@ function actionsOf(entries) {
   return entries.filter(({ row }, i) => !(i === 0 && is(row, "open", OPEN)) && !(i === entries.length - 1 && is(row, "seal", CONTENT)));
 }
 
+// sessionOf returns the session that the rows name. Nothing covers an original_session_id of another generator's manifest.
+const sessionOf = (v) => v.log.opening?.get("session_id") ?? textOf(memberOf(v.manifest, "session_id"));
+
 // lines returns the lines without their ends and without blank ones, which a log does not count. A line that is too long ends them.
 function lines(bytes) {
   const found = [];
