@@ -32,7 +32,7 @@ vm.runInThisContext(fs.readFileSync(process.argv[1], "utf8") + "\nglobalThis.ver
     let answer;
     try {
       const v = await verifyBundle(new Uint8Array(fs.readFileSync(request.file)), request.key ? hexBytes(request.key, 32) : null);
-      answer = { faults: v.faults, passed: v.passed, skipped: v.skipped, conclusion: v.conclusion, verdict: v.verdict, session: sessionOf(v), actions: actionsOf(entriesOf(v)).map(({ number }) => number) };
+      answer = { faults: v.faults, passed: v.passed, skipped: v.skipped, conclusion: v.conclusion, verdict: v.verdict, session: sessionOf(v), kept: v.log.traces, actions: actionsOf(entriesOf(v)).map(({ number }) => number) };
     } catch (e) {
       answer = { error: String(e.stack) };
     }
@@ -65,7 +65,8 @@ type browsed struct {
 	Faults, Passed, Skipped    []string
 	Conclusion, Verdict, Error string
 	Session                    string
-	Actions                    []int64 // the numbers of the rows that the page shows as decisions
+	Kept                       []string // the digests of traces that the page keeps
+	Actions                    []int64  // the numbers of the rows that the page shows as decisions
 }
 
 func browse(t testing.TB, file, key string) browsed {

@@ -1,7 +1,9 @@
 package aivs
 
 import (
+	"bytes"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -126,6 +128,46 @@ func TestSessionIsThatOfTheRows(t *testing.T) {
 		_, output := python(t, unpack(t, bundle))
 		if shown := browse(t, file, "").Session; shown != c.want || report.SessionID != c.want || !strings.Contains(output, "\nSession:  "+quoted(c.want)+"\n") {
 			t.Errorf("%s: the page says %q, Go %q, verify.py\n%s", name, shown, report.SessionID, output)
+		}
+	}
+}
+
+// A trace_sha256 that is no digest is not kept, whatever its length: a small bundle can state gigabytes of them.
+func TestLongDigestsAreNotKept(t *testing.T) {
+	for name, stated := range map[string]string{"long": `"` + strings.Repeat("a", 100_000) + `"`, "a list": `[` + strings.Repeat("1,", 1000) + `1]`, "65 digits": `"` + strings.Repeat("a", 65) + `"`} {
+		n := 0
+		content := reforged(t, "", "", func(r *Row) {
+			if n++; n == 2 {
+				r.InputsJSON = `{"trace_sha256": ` + stated + `}`
+			}
+		})
+		want := []string{"", hexSHA256(bytes.Split(sampleInput(2).Members[0].Data, []byte("\n"))[1])}
+		bundle := aivstest.Gzip(t, content)
+		allSay(t, name, content, "row 2: its trace_sha256 is not that of line 1")
+		v := newVerification(Options{})
+		v.compressed = new(int64)
+		if !v.untar(bytes.NewReader(content)) || !slices.Equal(v.log.traces, want) {
+			t.Errorf("%s: Go keeps %.200q", name, v.log.traces)
+		}
+		if p := newPairing([]Row{{InputsJSON: `{"trace_sha256": ` + stated + `}`}}); p.digests[0] != "" {
+			t.Errorf("%s: Go keeps %.200q for naming rows", name, p.digests)
+		}
+		file := filepath.Join(t.TempDir(), "b.tar.gz")
+		writeFile(t, file, bundle)
+		if kept := browse(t, file, "").Kept; !slices.Equal(kept, want) {
+			t.Errorf("%s: the page keeps %.200q", name, kept)
+		}
+		const script = `
+import json, pathlib, sys
+code = {"__name__": "verify"}
+exec(pathlib.Path(sys.argv[1]).read_bytes(), code)
+log = code["check_log"](pathlib.Path(sys.argv[2]))
+digests, _ = code["stated_digests"](pathlib.Path(sys.argv[2]), log)
+print(json.dumps([log.traces, digests]))
+`
+		out, err := exec.Command("python3", "-I", "-c", script, verifierFile, unpack(t, bundle)).CombinedOutput()
+		if both := fmt.Sprintf(`[["", %q], ["", %q, null]]`, want[1], want[1]); err != nil || !strings.Contains(string(out), both) {
+			t.Errorf("%s: Python keeps %.300s, want %s", name, out, both)
 		}
 	}
 }

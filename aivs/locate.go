@@ -93,7 +93,7 @@ func newPairing(rows []Row) *pairing {
 			Digest jsontext.Value `json:"trace_sha256"`
 		}
 		if json.Unmarshal([]byte(rows[i].InputsJSON), &in) == nil {
-			p.digests[i] = textOf(in.Digest)
+			p.digests[i] = digestOnly(textOf(in.Digest))
 		}
 		if _, known := p.first[p.digests[i]]; !known {
 			p.first[p.digests[i]] = i

@@ -29,7 +29,7 @@ type logCheck struct {
 	again    []byte   // scratch buffer: the row as our builder writes it
 
 	traced     bool     // the bundle carries its traces
-	traces     []string // and the trace_sha256 of each row
+	traces     []string // and the digest in each row
 	traceLines int      // lines of traces.jsonl read so far
 	badTrace   int      // the first line whose digest differs from its row's; 0: none
 }
@@ -183,7 +183,7 @@ func (l *logCheck) extend(row *Row, line []byte, ended bool) error {
 		if err != nil && !errors.Is(err, errType) { // a digest of another type is that of no trace
 			return &saying{saysInputs, err}
 		}
-		l.traces = append(l.traces, inputs.Trace)
+		l.traces = append(l.traces, digestOnly(inputs.Trace))
 	}
 	return nil
 }
@@ -200,6 +200,15 @@ func (l *logCheck) sealForeign(row *Row) error {
 	}
 	l.sealed = l.chain.Rows() + 1
 	return nil
+}
+
+// digestOnly returns a row's trace_sha256. What is no digest is that of no trace, and may be too long to
+// keep: then it returns "".
+func digestOnly(stated string) string {
+	if !hexDigest.MatchString(stated) {
+		return ""
+	}
+	return stated
 }
 
 // open reads the open row. Its text must be exactly what our builder writes.

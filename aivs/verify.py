@@ -504,7 +504,7 @@ class Log:
         self.sealed = 0      # the row of the last content seal
         self.actions = 0     # rows between open and seal
         self.has_traces = False
-        self.traces = []     # and the trace_sha256 of each, where the bundle carries the traces
+        self.traces = []     # and the digest in each, where the bundle carries the traces
         # The draft's first generator counts the rows of all its sessions together, and
         # later hashes nine fields: inputs and outputs, too, or their digests.
         self.last, self.gap = 0, None           # the id before; the first that is not its row's number
@@ -628,7 +628,7 @@ class Log:
         elif self.rows > 0:
             self.actions += 1
             if self.has_traces:
-                self.traces.append(inputs_of(row, where).get("trace_sha256"))
+                self.traces.append(digest_in(inputs_of(row, where)))
 
     def chain_hash(self):
         return self.links.hexdigest() if self.rows else sha256_hex(b"empty")
@@ -664,6 +664,12 @@ def inputs_of(row, where):
         return parse_object(row["inputs_json"], "inputs_json")
     except Fault as fault:
         raise Fault("%s: %s" % (where, Says.INPUTS), detail="; ".join(fault.args))
+
+
+def digest_in(inputs):
+    """The trace_sha256 of a row. What is no digest is that of no trace, and may be too long to keep."""
+    digest = text(member(inputs, "trace_sha256"))
+    return digest if is_digest(digest) else ""
 
 
 def passed(sentence):
@@ -708,7 +714,7 @@ def stated_digests(directory, log):
         for line in each_line(lines, ""):
             row = parse_object(utf8(line, ""), "")
             log.check_fields(row, "")
-            digest = text(member(value_of(row["inputs_json"].encode("utf-8")), "trace_sha256"))
+            digest = digest_in(value_of(row["inputs_json"].encode("utf-8")))
             digests.append(None if log.is_seal(row) and not digest else digest)
             offsets.append(at)
             at += len(line)

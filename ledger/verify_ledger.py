@@ -15,6 +15,7 @@ TYPES = ("BOOT", "CLAIM", "VERIFY", "RETRACT", "META", "GENESIS")
 MAX_EXACT = 2**53 - 1
 MAX_FLOAT = sys.float_info.max
 MAX_DATA = 1 << 20
+MAX_LINE = MAX_DATA + 1024  # a line is shorter
 MAX_DEPTH = 64
 NOT_PROVEN = """Not proven:
   That the whole file is genuine: whoever can write all of it can write another one. Compare the last hash with one that you had from elsewhere.
@@ -146,9 +147,9 @@ def verify(path, before):
     """Checks a file that continues the hash before, or any; returns its last hash, its length and what it continues from."""
     number, previous, origin = 0, "0" * 64, None
     with open(path, "rb") as lines:
-        for line in lines:
+        for line in iter(lambda: lines.readline(MAX_LINE + 1), b""):  # a longer line is not read into memory
             try:
-                if len(line.rstrip(b"\n")) >= MAX_DATA + 1024:
+                if len(line.rstrip(b"\n")) >= MAX_LINE:
                     raise Fault("form: the line is too long")
                 entry = check(number, previous, line.rstrip(b"\n").decode("utf-8"))
                 if number == 0:

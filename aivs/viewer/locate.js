@@ -25,7 +25,7 @@ function rowsBehindOpening(bytes, log) {
   for (const line of eachLine(bytes, LOG)) {
     const row = parseObject(utf8(line, ""), "");
     checkFields(row, "");
-    const stated = textOf(memberOf(writtenValue(row.get("inputs_json")), "trace_sha256"));
+    const stated = digestIn(writtenValue(row.get("inputs_json")));
     found.push({ row, digest: isSeal(row) && stated === "" ? null : stated, line: 0, difference: null });
   }
   return found.slice(1);

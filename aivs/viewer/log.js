@@ -101,6 +101,12 @@ function inputsOf(row, where) {
   }
 }
 
+// digestIn returns the trace_sha256 of a row's inputs. What is no digest is that of no trace, and may be too long to keep.
+function digestIn(inputs) {
+  const digest = textOf(memberOf(inputs, "trace_sha256"));
+  return isDigest(digest) ? digest : "";
+}
+
 // Log folds the rows.
 class Log {
   rows = 0;          // so far
@@ -114,7 +120,7 @@ class Log {
   sealed = 0;        // the row of the last content seal
   actions = 0;       // rows between open and seal
   hasTraces = false;
-  traces = [];       // the trace_sha256 of each action, where the bundle carries the traces
+  traces = [];       // the digest in each action, where the bundle carries the traces
   last = 0n;         // the id before
   gap = null;        // the first id that is not its row's number: the draft's first generator counts the rows of all its sessions together
   seven = false;     // a row was hashed over seven fields,
@@ -233,7 +239,7 @@ class Log {
       this.sealed = Number(row.get("id"));
     } else if (this.rows > 0) {
       this.actions++;
-      if (this.hasTraces) this.traces.push(inputsOf(row, where).get("trace_sha256"));
+      if (this.hasTraces) this.traces.push(digestIn(inputsOf(row, where)));
     }
   }
 
