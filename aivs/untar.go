@@ -146,7 +146,7 @@ func (v *verification) entry(h *tar.Header, in io.Reader, out *rewriter) error {
 	if h.Size > v.limits.bytes {
 		return fmt.Errorf("%q: %d bytes, more than %d", name, h.Size, v.limits.bytes)
 	}
-	lower := strings.ToLower(name) // some file systems fold case
+	lower := folded(name)
 	if v.seen[lower] {
 		return &saying{saysNamesTwice, fmt.Errorf("%q", name)}
 	}
@@ -187,6 +187,18 @@ func (v *verification) entry(h *tar.Header, in io.Reader, out *rewriter) error {
 	return nil
 }
 
+// folded returns a name with the letters A to Z in lower case: some file systems fold case. What they make of
+// other letters differs, and so does what programming languages do.
+func folded(name string) string {
+	lower := []byte(name)
+	for i, c := range lower {
+		if c >= 'A' && c <= 'Z' {
+			lower[i] = c + ('a' - 'A')
+		}
+	}
+	return string(lower)
+}
+
 // subjectFrame is how many bytes one file takes in an attestation, without its name.
 const subjectFrame = 256
 
@@ -205,7 +217,7 @@ func safeName(h *tar.Header) (string, error) {
 	}
 	name := strings.TrimPrefix(h.Name, "./")
 	directory := h.Typeflag == tar.TypeDir
-	if directory && (h.Name == "." || h.Name == "./") {
+	if directory && h.Size == 0 && (h.Name == "." || h.Name == "./") {
 		return "", nil // the directory that contains the root
 	}
 	if directory {
@@ -215,7 +227,9 @@ func safeName(h *tar.Header) (string, error) {
 	for record := range h.PAXRecords {
 		sparse = sparse || strings.HasPrefix(record, "GNU.sparse.")
 	}
-	if (h.Typeflag != tar.TypeReg && !directory) || sparse {
+	// Readers disagree whether a directory with a size has content, and whether a file can have the name of a directory.
+	deceiving := directory && h.Size != 0 || !directory && strings.HasSuffix(name, "/")
+	if (h.Typeflag != tar.TypeReg && !directory) || sparse || deceiving {
 		return "", &faultIn{strings.TrimPrefix(name, root), said(saysNotPlain)}
 	}
 	below, ok := strings.CutPrefix(name, root)

@@ -31,7 +31,9 @@ func TestSafeNames(t *testing.T) {
 		{tar.Header{Name: ".", Typeflag: tar.TypeReg}, "", false},
 		{tar.Header{Name: "./", Typeflag: tar.TypeReg}, "", false},
 		{tar.Header{Name: root, Typeflag: tar.TypeReg}, "", false},
-		{tar.Header{Name: root + "x/", Typeflag: tar.TypeReg}, "x", true},
+		{tar.Header{Name: root + "x/", Typeflag: tar.TypeReg}, "", false},
+		{tar.Header{Name: root + "d/", Typeflag: tar.TypeDir, Size: 1}, "", false},
+		{tar.Header{Name: ".", Typeflag: tar.TypeDir, Size: 512}, "", false},
 		{tar.Header{Name: root + "x", Typeflag: tar.TypeReg, PAXRecords: map[string]string{"GNU.sparse.major": "1"}}, "", false},
 		{tar.Header{Name: root + "x", Typeflag: tar.TypeReg, PAXRecords: map[string]string{"comment": "1"}}, "x", true},
 	} {

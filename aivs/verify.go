@@ -127,7 +127,7 @@ type verification struct {
 	small   map[string][]byte     // the draft's small files by name
 	files   map[string]fileDigest // every file
 	order   []string              // all files, in archive order
-	seen    map[string]bool       // the names of all files in lower case
+	seen    map[string]bool       // the names of all files, folded
 	log     *logCheck             // nil until audit_log.jsonl was read
 
 	signature string // of session_sig.txt, in base64; empty where it has none

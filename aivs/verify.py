@@ -386,6 +386,11 @@ def each_line(lines, name):
         yield line
 
 
+def folded(name):
+    """The name with the letters A to Z in lower case. What file systems and languages make of others differs."""
+    return "".join(c.lower() if "A" <= c <= "Z" else c for c in name)
+
+
 def plain_files(directory):
     """The names of all files. What an archive cannot hold, or only to deceive, is refused."""
     names = []
@@ -397,7 +402,7 @@ def plain_files(directory):
             names.append(name)
     if len(names) > 10000:
         raise Fault("archive: " + Says.TOO_MANY % 10000)
-    if len(set(name.lower() for name in names)) < len(names):
+    if len(set(folded(name) for name in names)) < len(names):
         raise Fault("archive: " + Says.NAMES_TWICE)
     return names
 

@@ -245,12 +245,37 @@ func TestHostileArchivesInAnExport(t *testing.T) {
 	copy(long[148:], fmt.Sprintf("%06o\x00 ", sum))
 	place("long", aivstest.Gzip(t, append(long, make([]byte, 4<<20)...)))
 
+	deceiving := func(kind byte, size int) []byte { // readers disagree what the first entry is
+		block := bytes.Clone(long)
+		clear(block[:100])
+		copy(block, "session_proof/d/")
+		copy(block[124:], fmt.Sprintf("%011o", size))
+		block[156] = kind
+		copy(block[148:], "        ")
+		sum := 0
+		for _, c := range block {
+			sum += int(c)
+		}
+		copy(block[148:], fmt.Sprintf("%06o\x00 ", sum))
+		return aivstest.Gzip(t, append(block, content...))
+	}
+	place("folder", deceiving('5', 512))
+	place("named", deceiving('0', 0))
+	place("contiguous", deceiving('7', 0))
+	var global bytes.Buffer
+	w = tar.NewWriter(&global)
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeXGlobalHeader, PAXRecords: map[string]string{"comment": "x"}}); err != nil || w.Flush() != nil {
+		t.Fatal(err)
+	}
+	place("global", aivstest.Gzip(t, append(global.Bytes(), content...)))
+
 	passed, output := verifyAll(t, directory)
 	if passed || strings.Count(output, "\nNOT INTACT  bundles/") < 50 || strings.Contains(output, "NOT JUDGED") || strings.Count(output, "\nINTACT  bundles/agent/") < 3 {
 		t.Errorf("passed %v:\n%s", passed, output)
 	}
 	for name, want := range map[string]string{"hidden": "archive: after its last entry: data that is not padding", "header": "archive: after its last entry: data that is not padding",
-		"directories": "archive: more than 10000 files", "long": "archive: cannot be unpacked"} {
+		"directories": "archive: more than 10000 files", "long": "archive: cannot be unpacked",
+		"folder": "archive: not a plain file", "named": "archive: not a plain file", "contiguous": "archive: not a plain file", "global": "archive: not a plain file"} {
 		if !strings.Contains(output, "NOT INTACT  bundles/"+name+".tar.gz  Verdict recorded inside: not read, since the bundle is not intact.\n      FAIL  "+want) {
 			t.Errorf("%s: want %q:\n%s", name, want, output)
 		}

@@ -97,27 +97,45 @@ function untar(tar, archive) {
     if (size > tar.length - at) throw new Fault(ARCHIVE + "cut within a file");
     const data = tar.subarray(at, at + size);
     at += padded(size);
-    if (header.type === "x" || header.type === "g" || header.type === "L") {
+    if (["x", "L", "K"].includes(header.type)) { // about the next entry; K is the target of a link, which no file has
       archive.canonical = false;
       if (header.type === "x") pax = paxRecords(data);
-      if (header.type === "L") longName = latin1(data).split("\0")[0];
+      if (header.type === "L") longName = nameOf(data);
       continue;
     }
-    const name = pax.path ?? longName ?? header.name;
+    const name = longName || pax.path || header.name;
+    const type = header.type || (name.endsWith("/") ? "5" : "0"); // an old archive marks a directory by its name alone
     longName = null;
     pax = {};
     if (++entries > MOST_FILES) throw new Fault(ARCHIVE + say(Says.TOO_MANY, MOST_FILES));
-    const below = safeName(name, header.type);
+    const below = safeName(name, type, size);
     if (below === "") { archive.canonical = false; continue; }
-    if (lower.has(below.toLowerCase())) throw new Fault(ARCHIVE + Says.NAMES_TWICE);
-    lower.add(below.toLowerCase());
+    if (lower.has(folded(below))) throw new Fault(ARCHIVE + Says.NAMES_TWICE);
+    lower.add(folded(below));
     archive.files.set(below, data);
     const padding = tar.subarray(at - padded(size) + size, at);
-    archive.canonical &&= equalBytes(block, ourHeader(ROOT + below, size)) && padding.every((b) => b === 0);
+    archive.canonical &&= /^[ -~]*$/.test(below) && equalBytes(block, ourHeader(ROOT + below, size)) && padding.every((b) => b === 0);
   }
   if (!tar.subarray(at).every((b) => b === 0)) throw new Fault(ARCHIVE + "after its last entry: data that is not padding");
   archive.canonical &&= tar.length - at === 2 * BLOCK;
 }
+
+// nameOf returns the name in a header, which ends at a zero byte. A byte that is no UTF-8 becomes half of a surrogate pair, so that no
+// two names become the same.
+function nameOf(bytes) {
+  const end = bytes.indexOf(0), name = end < 0 ? bytes : bytes.subarray(0, end);
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(name);
+  } catch {
+    return latin1(name).replace(/[^\0-\x7f]/g, (c) => String.fromCharCode(0xdc00 + c.charCodeAt(0)));
+  }
+}
+
+// folded returns a name with the letters A to Z in lower case. What file systems and languages make of others differs.
+const folded = (name) => name.replace(/[A-Z]/g, (c) => c.toLowerCase());
+
+// lengthOf returns how many bytes a name has.
+const lengthOf = (name) => bytesOf(name).length - 2 * (name.match(/[\udc80-\udcff]/gu) ?? []).length;
 
 function readHeader(block) {
   const text = (from, to) => latin1(block.subarray(from, to)).split("\0")[0];
@@ -129,8 +147,8 @@ function readHeader(block) {
   let sum = 0;
   for (let i = 0; i < BLOCK; i++) sum += i >= 148 && i < 156 ? 32 : block[i];
   if (octal(148, 156) !== sum) throw new Fault(ARCHIVE + "a header whose checksum is wrong");
-  const name = text(0, 100), magic = latin1(block.subarray(257, 263)), prefix = magic === "ustar\0" ? text(345, 500) : "";
-  return { name: prefix ? prefix + "/" + name : name, size: octal(124, 136), type: String.fromCharCode(block[156] || 48) };
+  const name = nameOf(block.subarray(0, 100)), magic = latin1(block.subarray(257, 263)), prefix = magic === "ustar\0" ? nameOf(block.subarray(345, 500)) : "";
+  return { name: prefix ? prefix + "/" + name : name, size: octal(124, 136), type: block[156] ? String.fromCharCode(block[156]) : "" };
 }
 
 // paxRecords reads the members of an extended header that are known here: path and size.
@@ -140,11 +158,11 @@ function paxRecords(data) {
   while (at < data.length) {
     const space = data.indexOf(32, at), length = space < 0 ? NaN : Number(latin1(data.subarray(at, space)));
     if (!(length > space - at) || at + length > data.length) throw new Fault(ARCHIVE + "an extended header that is damaged");
-    const record = utf8(data.subarray(space + 1, at + length - 1), "archive"), equals = record.indexOf("=");
-    const key = record.slice(0, equals), value = record.slice(equals + 1);
+    const record = data.subarray(space + 1, at + length - 1), equals = record.indexOf(61);
+    const key = latin1(record.subarray(0, Math.max(equals, 0))), value = nameOf(record.subarray(equals + 1));
     if (key.startsWith("GNU.sparse.")) throw new Fault(ARCHIVE + Says.NOT_PLAIN);
     if (key === "path") found.path = value;
-    if (key === "size") {
+    if (key === "size" && value !== "") {
       if (!/^[0-9]{1,15}$/.test(value)) throw new Fault(ARCHIVE + "an extended header that is damaged");
       found.size = Number(value);
     }
@@ -153,14 +171,15 @@ function paxRecords(data) {
   return found;
 }
 
-// safeName returns a name below session_proof/, or "" for a directory.
-function safeName(full, type) {
-  if (full.length > LONGEST_NAME) throw new Fault(ARCHIVE + `a name longer than ${LONGEST_NAME} bytes`);
+// safeName returns a name below session_proof/, or "" for a directory. Readers disagree whether a directory with a size has content, and
+// whether a file can have the name of a directory.
+function safeName(full, type, size) {
+  if (lengthOf(full) > LONGEST_NAME) throw new Fault(ARCHIVE + `a name longer than ${LONGEST_NAME} bytes`);
   let name = full.startsWith("./") ? full.slice(2) : full;
   const directory = type === "5";
-  if (directory && (full === "." || full === "./")) return "";
+  if (directory && size === 0 && (full === "." || full === "./")) return "";
   if (directory) name = name.replace(/\/$/, "") + "/";
-  if (type !== "0" && !directory) throw new Fault((name.startsWith(ROOT) ? name.slice(ROOT.length) : name) + ": " + Says.NOT_PLAIN);
+  if (type !== "0" && !directory || directory && size !== 0 || !directory && name.endsWith("/")) throw new Fault((name.startsWith(ROOT) ? name.slice(ROOT.length) : name) + ": " + Says.NOT_PLAIN);
   const below = name.slice(ROOT.length), path = below.replace(/\/$/, "");
   const plain = name.startsWith(ROOT) && !/[\\\0]/.test(below) && path.split("/").every((part) => !["", ".", ".."].includes(part));
   if (!plain && !(directory && name === ROOT)) throw new Fault(ARCHIVE + `${quoted(full)}: not a plain path below ${ROOT}`);

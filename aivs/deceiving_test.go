@@ -1,0 +1,115 @@
+package aivs
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/plumbline/plumbline/aivs/aivstest"
+)
+
+// withKind changes the kind of the first entry of an archive, and its name, which ends in a zero byte.
+func withKind(content []byte, name string, kind byte) []byte {
+	content = bytes.Clone(content)
+	copy(content, name+"\x00")
+	content[156] = kind
+	copy(content[148:], "        ")
+	sum := 0
+	for _, c := range content[:512] {
+		sum += int(c)
+	}
+	copy(content[148:], fmt.Sprintf("%06o\x00 ", sum))
+	return content
+}
+
+// Some readers take the content of a directory for the next entries, and others skip it; some take a file whose name ends in a slash
+// for a directory. So one archive could hold two bundles.
+func TestArchivesOfTwoBundles(t *testing.T) {
+	good, evil := tarOfFiles(t, membersOf(foreignFiles(testKey("k")))...), tarOfFiles(t, membersOf(foreignFiles(testKey("other")))...)
+	first := tarOfFiles(t, append([]Member{{Name: "dd", Data: evil}}, membersOf(foreignFiles(testKey("k")))...)...)
+	empty := tarOfFiles(t, append([]Member{{Name: "dd"}}, membersOf(foreignFiles(testKey("k")))...)...)
+	for name, c := range map[string]struct {
+		content []byte
+		want    string // "" for an intact bundle
+	}{
+		"as it is":                           {good, ""},
+		"a directory with content":           {withKind(first, root+"d/", '5'), "d/: not a plain file"},
+		"the root with content":              {withKind(first, "./", '5'), "/: not a plain file"},
+		"a file with the name of one":        {withKind(first, root+"d/", '0'), "d/: not a plain file"},
+		"an empty one":                       {withKind(empty, root+"d/", '0'), "d/: not a plain file"},
+		"an old directory with content":      {withKind(first, root+"d/", 0), "d/: not a plain file"},
+		"an old directory":                   {withKind(empty, root+"d/", 0), ""},
+		"a directory":                        {withKind(empty, root+"d/", '5'), ""},
+		"an old file":                        {withKind(good, root+attestationFile, 0), ""},
+		"a global extended header":           {withKind(empty, "g", 'g'), "g: not a plain file"},
+		"the long name of a link's target":   {withKind(empty, "././@LongLink", 'K'), ""},
+		"a file that lies in one piece":      {withKind(good, root+"x", '7'), "x: not a plain file"},
+		"a name of the root's own directory": {withKind(empty, root, '5'), ""},
+	} {
+		if name == "an old file" {
+			c.content = withKind(good, root+slices.Sorted(slices.Values([]string{logFile, manifestFile, keyFile, signatureName}))[0], 0)
+		}
+		report := agree(t, name, aivstest.Gzip(t, c.content), Options{})
+		if report.Intact != (c.want == "") || c.want != "" && report.Faults[0].Line() != c.want {
+			t.Errorf("%s: want %q: %+v", name, c.want, report.Faults)
+		}
+	}
+}
+
+// Names are UTF-8. Two that differ stay two, also those that are no UTF-8.
+func TestNamesBeyondASCII(t *testing.T) {
+	archive := func(names ...string) []byte {
+		files := foreignFiles(testKey("k"))
+		for _, name := range names {
+			files[name] = "1"
+		}
+		if len(names) == 1 {
+			files[attestationFile] = envelopeOf(testKey("k"), files, `{"_type": "`+statementType+`", "subject": [%s]}`, strings.TrimSpace)
+		}
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		for _, m := range membersOf(files) {
+			if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: root + m.Name, Size: int64(len(m.Data)), Mode: 0o644, Format: tar.FormatGNU}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Write(m.Data); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	for _, name := range []string{"ä.txt", "表/😀.json", strings.Repeat("ä", 300)} {
+		if report := agree(t, name, aivstest.Gzip(t, archive(name)), Options{}); !report.CoversAll() {
+			t.Errorf("%.20s: %+v", name, report)
+		}
+	}
+	long := strings.Repeat("ä", (maxName-len(root))/2)
+	for name, c := range map[string]struct {
+		names  []string
+		intact bool
+	}{
+		"as long as allowed": {[]string{long}, true}, "longer": {[]string{long + "ä"}, false},
+		"in another case": {[]string{"Ä", "ä"}, true}, "with the Kelvin sign": {[]string{"\u212a", "k"}, true}, "with a dot": {[]string{"İ", "i"}, true}, "in ASCII": {[]string{"K", "k"}, false},
+		"no UTF-8": {[]string{"a\xff", "a\xfe"}, true}, "as Latin-1 the same": {[]string{"\xe9", "é"}, true},
+	} {
+		content := archive(c.names...)
+		if report := agree(t, name, aivstest.Gzip(t, content), Options{}); report.Intact != c.intact {
+			t.Errorf("%s: %+v", name, report.Faults)
+		}
+		if name == "as long as allowed" || name == "longer" {
+			continue // most file systems allow less
+		}
+		place := t.TempDir()
+		unpackInto(t, place, content)
+		if passed, output := python(t, filepath.Join(place, "session_proof")); passed != c.intact {
+			t.Errorf("%s: %s", name, output)
+		}
+	}
+}
