@@ -121,55 +121,113 @@ def unpack(stream, directory, verify):
 # ---- the key list: each line is signed by the key before the new one, and by the new one
 
 LIST = "plumbline-keys/1"
+LONGEST_LIST = 32 << 20  # bytes
+PURPOSES = ("session", "micro", "handshake", "log")
+LINE_MEMBERS = ["type", "version", "issued_at", "keys", "signatures"]
+KEY_MEMBERS = ["key_id", "public_key", "purpose", "not_before", "not_after"]  # the last two may be absent
 
 
 class KeyList:
-    """The session keys of keys.jsonl, once every line was checked."""
+    """The session keys of keys.jsonl, once every line was checked by the rules of `plumbline bundle verify`."""
 
     def __init__(self, path, verify):
-        self.keys = []
+        self.keys, self.issued, self.verify = [], 0, verify
         number = 0
         if not path.exists():
             return
+        if path.stat().st_size > LONGEST_LIST:
+            raise verify.Fault("keys.jsonl: " + verify.Says.TOO_LARGE % LONGEST_LIST)
         with path.open("rb") as lines:
             for line in lines:
                 number += 1
                 try:
-                    self.add(verify.parse_object(verify.utf8(line, "keys.jsonl"), "keys.jsonl"), number, verify)
+                    self.add(verify.utf8(line, "keys.jsonl"), number)
                 except (verify.Fault, LookupError, TypeError, ValueError, AttributeError) as e:
                     raise verify.Fault("keys.jsonl: line %d is not a line of a key list: %s" % (number, e))
+        if number == 0:
+            raise verify.Fault("keys.jsonl: it is empty")
 
-    def add(self, entry, number, verify):
+    def add(self, line, number):
+        entry = self.verify.parse_object(line, "keys.jsonl")
+        self.check_form(entry, line)
         keys, signatures = entry["keys"], entry.pop("signatures")
         if entry["type"] != LIST or entry["version"] != number or len(keys) != len(self.keys) + 1:
             raise ValueError("lines are missing or out of order")
+        issued = self.seconds(entry["issued_at"])
+        if issued < self.issued:
+            raise ValueError("it was issued before the line above it")
+        for key in keys:
+            self.check_key(key)
+        if len(set(key["key_id"] for key in keys)) != len(keys):
+            raise ValueError("a key is listed twice")
         new = keys[-1]
         for key, before in zip(keys, self.keys):
             ended = key["purpose"] == new["purpose"] and "not_after" in key and key["not_after"] <= before.get("not_after", key["not_after"])
             if key != before and not (ended and dict(before, not_after=key["not_after"]) == key):
                 raise ValueError("an earlier key was changed")
-        for key in keys:
-            public = verify.hex_bytes(key["public_key"], 32)
-            if public is None or verify.small_order(public) or key["key_id"] != verify.sha256_hex(public)[:16]:
-                raise ValueError("a key is malformed")
-        if len(set(key["key_id"] for key in keys)) != len(keys):
-            raise ValueError("a key is listed twice")
-        signers = [key for key in self.keys if key["purpose"] == new["purpose"]][-1:] + [new]
+        previous = [key for key in keys[:-1] if key["purpose"] == new["purpose"]][-1:]
+        if previous and ("not_after" not in previous[0] or "not_before" not in new):
+            raise ValueError("a key that has a successor has no end, or the successor no beginning")
+        self.check_signed(entry, signatures, previous + [new])
+        self.keys, self.issued = keys, issued
+
+    def check_form(self, entry, line):
+        """A line has one form only, so that every reader reads the same."""
+        form = json.dumps(entry, separators=(",", ":")) + "\n"
+        if form != line or list(entry) != LINE_MEMBERS or type(entry["version"]) is not int:
+            raise ValueError("it is not written as a key list is, or cut off")
+        for key in entry["keys"]:
+            if list(key) != [name for name in KEY_MEMBERS if name in key or name in KEY_MEMBERS[:3]]:
+                raise ValueError("it is not written as a key list is")
+
+    def check_key(self, key):
+        public = self.verify.hex_bytes(key["public_key"], 32)
+        if public is None or public.hex() != key["public_key"] or self.verify.small_order(public) or key["key_id"] != self.verify.sha256_hex(public)[:16]:
+            raise ValueError("a key is malformed")
+        if key["purpose"] not in PURPOSES:
+            raise ValueError("a key has an unknown purpose")
+        period = [self.seconds(key[name]) for name in KEY_MEMBERS[3:] if name in key]
+        if sorted(period) != period:
+            raise ValueError("a key ends before it begins")
+
+    def seconds(self, text):
+        """The time, which is in UTC, to the second."""
+        at = self.verify.unix_seconds(text)
+        if at is None:
+            raise ValueError("a time is not written as YYYY-MM-DDTHH:MM:SSZ")
+        return at
+
+    def check_signed(self, entry, signatures, signers):
         message = (LIST + "\n" + json.dumps(entry, sort_keys=True, separators=(",", ":"))).encode()
         if len(signatures) != len(signers):
             raise ValueError("signatures are missing")
         for signer, signature in zip(signers, signatures):
-            value = verify.base64_bytes(signature["value"], 64)
-            if value is None or not verify.signature_holds(verify.hex_bytes(signer["public_key"], 32), value, message):
+            value = self.verify.base64_bytes(signature["value"], 64)
+            known = list(signature) == ["key_id", "value"] and signature["key_id"] == signer["key_id"]
+            if not known or value is None or not self.verify.signature_holds(self.verify.hex_bytes(signer["public_key"], 32), value, message):
                 raise ValueError("a signature is wrong")
-        self.keys = keys
 
-    def accepts(self, pins, key, at=None):
-        """Whether a pinned key leads to a key, which was valid at a time (YYYY-MM-DDTHH:MM:SSZ) if there is one."""
-        listed = [k for k in self.keys if k["purpose"] == "session"]
-        if not any(k["public_key"] == pin.hex() for k in listed for pin in pins):
-            return False
-        return any(k["public_key"] == key.hex() and (at is None or k.get("not_before", "") <= at <= k.get("not_after", "9999")) for k in listed)
+    def find(self, key):
+        """The entry of a session key, or None."""
+        found = [k for k in self.keys if k["purpose"] == "session" and key is not None and k["public_key"] == key.hex()]
+        return found[0] if found else None
+
+    def leads(self, pins):
+        """Whether a pinned key is on the list, which then says what the pinned keys lead to."""
+        return any(self.find(pin) is not None for pin in pins)
+
+    def refuses(self, key, exported_at):
+        """Why a key of the list may not have signed a bundle with this export time, in the words of `plumbline bundle verify`; None if it may."""
+        at, k = self.verify.moment(exported_at if type(exported_at) is str else ""), self.find(key)
+        if at is None:
+            return "manifest.json: exported_at is not a time, so it is unknown whether the key was valid then"
+        named = (k["key_id"], k.get("not_before"), k.get("not_after"))
+        dated = "but this is dated %s" % text_of(math.floor(at) * 10**6)
+        if named[1] is not None and at < self.seconds(named[1]):
+            return "public_key.pem: it was not valid yet: session key %s is valid from %s, %s" % (named[0], named[1], dated)
+        if named[2] is not None and at > self.seconds(named[2]):
+            return "public_key.pem: it was no longer valid: session key %s was valid until %s, %s" % (named[0], named[2], dated)
+        return None
 
 
 # ---- one bundle
@@ -193,7 +251,10 @@ def judge(verify, directory, name, pins, keys):
             proof = unpacked(directory / name, Path(place), verify)
             said = io.StringIO()
             with contextlib.redirect_stdout(said):
-                verify.verify(proof, expected(verify, proof, pins, keys))
+                key, refusal = expected(verify, proof, pins, keys)
+                verify.verify(proof, key)
+                if refusal is not None:
+                    raise verify.Fault(*verify.changed_rows(proof, verify.check_log(proof)) + [refusal])
             result.lines = said.getvalue().split("\n")
             signed = [line for line in result.lines if line.startswith("PASS  " + verify.Says.PASS_SIGNATURE % "")]
             result.key = signed[0].split()[-1] if signed else ""
@@ -208,14 +269,17 @@ def judge(verify, directory, name, pins, keys):
 
 
 def expected(verify, proof, pins, keys):
-    """The key that must have signed a bundle: its own if it is one of those accepted, else the first one given."""
+    """The key that must have signed a bundle, and why it may not have. If a key that was given is on the key list, the list decides."""
     if not pins:
-        return None
+        return None, None
     manifest = verify.read_json(proof, "manifest.json")[0]
     key = verify.public_key(verify.read(proof, "public_key.pem"))
-    if key is not None and (key in pins or keys.accepts(pins, key, str(manifest.get("exported_at")))):
-        return key
-    return pins[0]
+    if not keys.leads(pins):
+        return (key if key in pins else pins[0]), None
+    if keys.find(key) is not None:
+        return key, keys.refuses(key, manifest.get("exported_at"))
+    listed = [pin for pin in pins if keys.find(pin) is not None]
+    return listed[0], None  # which is another key
 
 
 def read_log(result, proof, verify):
@@ -400,7 +464,7 @@ def check_signature(directory, files, data, pins, keys, verify):
     signature = verify.base64_bytes(str(signed.get("signature")), 64)
     if key is None or signature is None or verify.small_order(key) or not verify.signature_holds(key, signature, b"plumbline-export/1\n" + data):
         return "FAIL  index.sig: the index was changed after it was signed, or this is no signature of it", True
-    if pins and key not in pins and not keys.accepts(pins, key):
+    if pins and key not in pins and not (keys.leads(pins) and keys.find(key) is not None):
         return "FAIL  index.sig: " + verify.Says.STRANGER % key.hex(), True
     return "PASS  index: it is as it was when the holder of the key %s signed it" % key.hex(), False
 
