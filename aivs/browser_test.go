@@ -25,14 +25,24 @@ import (
 var theRuntime = sync.OnceValues(func() (*interpreter, error) {
 	const loop = `
 const readline = require("node:readline"), fs = require("node:fs"), vm = require("node:vm");
-vm.runInThisContext(fs.readFileSync(process.argv[1], "utf8") + "\nglobalThis.verifyBundle = verifyBundle; globalThis.hexBytes = hexBytes; globalThis.actionsOf = actionsOf; globalThis.sessionOf = sessionOf; globalThis.entriesOf = entriesOf;");
+vm.runInThisContext(fs.readFileSync(process.argv[1], "utf8") + "\nglobalThis.verifyBundle = verifyBundle; globalThis.hexBytes = hexBytes; globalThis.RunningHash = RunningHash; globalThis.actionsOf = actionsOf; globalThis.sessionOf = sessionOf; globalThis.entriesOf = entriesOf;");
+let hashed = 0; // bytes
+const digest = crypto.subtle.digest.bind(crypto.subtle);
+crypto.subtle.digest = (name, bytes) => { hashed += bytes.byteLength; return digest(name, bytes); };
 (async () => {
   for await (const line of readline.createInterface({ input: process.stdin })) {
     const request = JSON.parse(line);
     let answer;
+    hashed = 0;
     try {
+      if (request.text !== undefined) { // its digest, after each of its pieces
+        const hash = new RunningHash(), pieces = [];
+        for (const piece of request.text) { hash.add(Buffer.from(piece)); pieces.push(hash.hex()); }
+        process.stdout.write(JSON.stringify({ kept: pieces }) + "\n");
+        continue;
+      }
       const v = await verifyBundle(new Uint8Array(fs.readFileSync(request.file)), request.key ? hexBytes(request.key, 32) : null);
-      answer = { faults: v.faults, passed: v.passed, skipped: v.skipped, conclusion: v.conclusion, verdict: v.verdict, session: sessionOf(v), kept: v.log.traces, actions: actionsOf(entriesOf(v)).map(({ number }) => number) };
+      answer = { faults: v.faults, passed: v.passed, skipped: v.skipped, conclusion: v.conclusion, verdict: v.verdict, session: sessionOf(v), kept: v.log.traces, hashed, actions: actionsOf(entriesOf(v)).map(({ number }) => number) };
     } catch (e) {
       answer = { error: String(e.stack) };
     }
@@ -65,6 +75,7 @@ type browsed struct {
 	Faults, Passed, Skipped    []string
 	Conclusion, Verdict, Error string
 	Session                    string
+	Hashed                     int64    // how many bytes the browser's SHA-256 hashed
 	Kept                       []string // the digests of traces that the page keeps
 	Actions                    []int64  // the numbers of the rows that the page shows as decisions
 }

@@ -56,7 +56,7 @@ async function inflate(compressed, packed) {
     const reader = new Blob([compressed]).stream().pipeThrough(new DecompressionStream("deflate-raw")).getReader();
     for (;;) {
       const { done, value } = await reader.read();
-      if (done) return concat(...parts);
+      if (done) return concat(parts);
       parts.push(value);
       size += value.length;
       if (size > LARGEST) throw new Fault(ARCHIVE + `more than ${LARGEST} bytes uncompressed: use plumbline bundle verify`);

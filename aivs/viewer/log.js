@@ -112,8 +112,8 @@ class Log {
   rows = 0;          // so far
   prev = "";         // the hash of the row before
   session = null;    // of row 1
-  links = [];        // the hash of each row
-  contents = [];     // the digests of what the seal covers
+  links = new RunningHash();    // of the hash of each row
+  contents = new RunningHash(); // of the digests of what the seal covers
   opening = null;    // of a bundle in Plumbline's own dialect
   exported = 0;      // its time, in Unix seconds
   blank = false;     // an empty line was seen
@@ -126,7 +126,6 @@ class Log {
   seven = false;     // a row was hashed over seven fields,
   nine = false;      // over nine: inputs and outputs, too, or their digests
   joined = 0;        // the first row hashed over inputs and outputs as text
-  kept = [];         // the rows themselves, for those who read the session
 
   async add(line) {
     const where = "row " + (this.rows + 1);
@@ -149,7 +148,7 @@ class Log {
     }
     if (problem === say(Says.UNLINKED, this.rows)) throw new Unlinked(where + ": " + problem);
     if (problem) throw new Fault(where + ": " + problem);
-    if (isSeal(row) && row.get("tool_name") !== CONTENT + await sha256Hex(concat(...this.contents))) {
+    if (isSeal(row) && row.get("tool_name") !== CONTENT + this.contents.hex()) {
       const before = this.rows > 1 ? "rows 1-" + this.rows : "row 1";
       throw new Changed(before + ": " + say(Says.UNSEALED, this.rows + 1));
     }
@@ -159,9 +158,8 @@ class Log {
     this.rows++;
     this.last = id;
     this.prev = row.get("row_hash");
-    this.links.push(bytesOf(this.prev));
-    this.contents.push(...await Promise.all(CONTENTS.map((name) => sha256(bytesOf(row.get(name))))));
-    this.kept.push(row);
+    this.links.add(bytesOf(this.prev));
+    for (const digest of await Promise.all(CONTENTS.map((name) => sha256(bytesOf(row.get(name)))))) this.contents.add(digest);
   }
 
   // linkProblem returns what is wrong with a row, whatever its id, and with its link to the one before.
@@ -243,7 +241,7 @@ class Log {
     }
   }
 
-  chainHash() { return sha256Hex(this.rows ? concat(...this.links) : bytesOf("empty")); }
+  async chainHash() { return this.rows ? this.links.hex() : sha256Hex(bytesOf("empty")); }
 
   // covered says in words what a signature over the chain hash covers of a log that is not ours.
   covered() {

@@ -11,17 +11,23 @@ function entriesOf(v) {
   const verdicts = new Map(); // trace id -> its verdicts, in order
   for (const line of files.has("verdicts.jsonl") ? lines(files.get("verdicts.jsonl")) : []) {
     const verdict = writtenValue(line), id = textOf(memberOf(verdict, "trace_id"));
-    if (id) verdicts.set(id, [...(verdicts.get(id) ?? []), verdict]);
+    if (id) listUnder(verdicts, id, verdict);
   }
   const byId = new Map(); // trace id -> its traces
   for (const trace of traces) {
     const id = textOf(memberOf(trace, "trace_id"));
-    if (id) byId.set(id, [...(byId.get(id) ?? []), trace]);
+    if (id) listUnder(byId, id, trace);
   }
   return rows.map((row, i) => {
     const id = textOf(memberOf(writtenValue(textOf(row.get("inputs_json"))), "trace_id"));
     return { number: i + 1, row, readable: values[i] instanceof Map, trace: byId.get(id)?.shift() ?? null, verdict: verdicts.get(id)?.shift() ?? null };
   });
+}
+
+// listUnder adds a value to the list of a key.
+function listUnder(map, key, value) {
+  if (map.has(key)) map.get(key).push(value);
+  else map.set(key, [value]);
 }
 
 // actionsOf returns the entries without the two that frame the log: the open row in the first place, and the seal in the last one. Any

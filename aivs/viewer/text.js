@@ -139,7 +139,7 @@ function utf8(bytes, where) {
 
 const encoder = new TextEncoder();
 const bytesOf = (text) => encoder.encode(text);
-const concat = (...parts) => {
+const concat = (parts) => {
   const whole = new Uint8Array(parts.reduce((n, p) => n + p.length, 0));
   let at = 0;
   for (const p of parts) { whole.set(p, at); at += p.length; }

@@ -321,7 +321,7 @@ async function envelopePayload(v) {
   if (signatures.length > SIGNATURES) throw inEnvelope(say(Says.SIGNATURES, SIGNATURES));
   const payload = base64Bytes(eitherAlphabet(text64));
   if (payload === null || kind !== PAYLOAD) throw inEnvelope(Says.ENVELOPE);
-  const message = concat(bytesOf(`DSSEv1 ${PAYLOAD.length} ${PAYLOAD} ${payload.length} `), payload);
+  const message = concat([bytesOf(`DSSEv1 ${PAYLOAD.length} ${PAYLOAD} ${payload.length} `), payload]);
   for (const entry of signatures) {
     const sig = memberOf(entry, "sig"), signature = base64Bytes(eitherAlphabet(sig), 64);
     if (signature === null || !await signatureHolds(v.key, signature, message)) continue;

@@ -24,7 +24,7 @@ import (
 var files embed.FS
 
 // judging are the scripts that judge a bundle, in the order in which they need each other.
-var judging = []string{"says.js", "text.js", "archive.js", "curve.js", "log.js", "locate.js", "verify.js"}
+var judging = []string{"says.js", "text.js", "digest.js", "archive.js", "curve.js", "log.js", "locate.js", "verify.js"}
 
 // Verifier says what is known about a verify.py that Plumbline has written.
 type Verifier struct {
