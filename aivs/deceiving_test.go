@@ -113,3 +113,38 @@ func TestNamesBeyondASCII(t *testing.T) {
 		}
 	}
 }
+
+// No directory can hold a file and a folder of the same name, so unpacking one of the two would fail, or remove the other.
+func TestFileWithTheNameOfAFolder(t *testing.T) {
+	for _, names := range [][]string{{"cards", "cards/c1.json"}, {"a/b/c", "a/B"}, {"manifest.json/x"}} {
+		in := sampleInput(1)
+		in.Members = in.Members[:1]
+		foreign := foreignFiles(testKey("k"))
+		for _, name := range names {
+			in.Members, foreign[name] = append(in.Members, Member{Name: name, Data: []byte("1")}), "1"
+		}
+		if _, err := Build(in, testKey("k")); err == nil || !strings.Contains(err.Error(), "one of its folders has the name of a file") {
+			t.Errorf("%q: the builder says %v", names, err)
+		}
+		report := agree(t, "foreign", aivstest.Gzip(t, tarOfFiles(t, membersOf(foreign)...)), Options{})
+		if len(report.Faults) != 1 || report.Faults[0].Line() != "archive: a file has the name of a folder" {
+			t.Errorf("%q: %+v", names, report.Faults)
+		}
+		list := `"members":[`
+		for _, name := range names {
+			list += fmt.Sprintf(`{"name":%q,"bytes":1,"sha256":"%064d"},`, name, 0)
+		}
+		verifierFirst := openingOf(t, in, testKey("k")).Members[0]
+		listed := fmt.Sprintf(`{"name":"verify.py","bytes":%d,"sha256":"%s"},`, verifierFirst.Bytes, verifierFirst.SHA256)
+		allSay(t, "own", reforged(t, `"members":[`+listed, `"members":[`+listed+strings.TrimPrefix(list, `"members":[`), func(*Row) {}), "row 1: not written as Plumbline writes it, or of another session")
+	}
+	place := t.TempDir() // as it can lie on a disk
+	files := foreignFiles(testKey("k"))
+	files["Cards"], files["cards/c1.json"] = "1", "1"
+	for name, text := range files {
+		writeFile(t, filepath.Join(place, name), []byte(text))
+	}
+	if passed, output := python(t, place); passed || !strings.Contains(output, "FAIL  archive: a file has the name of a folder\n") {
+		t.Error(output)
+	}
+}

@@ -113,7 +113,7 @@ func checkNames(members []Member) (faults []error) {
 	seen := make(map[string]bool, len(members))
 	for _, m := range members {
 		base := m.Name[strings.LastIndexByte(m.Name, '/')+1:]
-		lower := strings.ToLower(m.Name)
+		lower := folded(m.Name)
 		switch {
 		case !memberName.MatchString(m.Name):
 			faults = append(faults, fmt.Errorf("member name %.80q: only letters, digits and ._~=- in elements that do not begin with a dot", m.Name))
@@ -123,6 +123,11 @@ func checkNames(members []Member) (faults []error) {
 			faults = append(faults, fmt.Errorf("member name %q is listed twice", m.Name))
 		}
 		seen[lower] = true
+	}
+	for _, m := range members {
+		if withinFile(folded(m.Name), func(folder string) bool { return seen[folder] || slices.Contains(draftFiles, folder) }) {
+			faults = append(faults, fmt.Errorf("member name %q: one of its folders has the name of a file", m.Name))
+		}
 	}
 	return faults
 }

@@ -49,6 +49,7 @@ const (
 	saysNotOfRow1  = "changed: not what row 1 says"
 	saysTooMany    = "more than %d files"
 	saysNamesTwice = "two files have the same name, or differ only in case"
+	saysFolderToo  = "a file has the name of a folder"
 
 	// Faults of a row.
 	saysMember      = "member %s is missing, of the wrong type or out of range"

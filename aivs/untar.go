@@ -49,6 +49,12 @@ func (v *verification) untar(r io.Reader) bool {
 			return false
 		}
 	}
+	for name := range v.seen {
+		if withinFile(name, func(folder string) bool { return v.seen[folder] }) {
+			v.report.fault(archivePlace, said(saysFolderToo))
+			return false
+		}
+	}
 	if err := onlyZeros(raw); err != nil {
 		v.report.Fault(archivePlace, "after its last entry: %v", err)
 		return false
@@ -197,6 +203,16 @@ func folded(name string) string {
 		}
 	}
 	return string(lower)
+}
+
+// withinFile reports whether one of the folders of a name is a file: then no directory can hold both.
+func withinFile(name string, isFile func(folder string) bool) bool {
+	for i, c := range []byte(name) {
+		if c == '/' && isFile(name[:i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // subjectFrame is how many bytes one file takes in an attestation, without its name.

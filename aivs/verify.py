@@ -58,6 +58,7 @@ class Says:
     NOT_OF_ROW1 = "changed: not what row 1 says"
     TOO_MANY = "more than %d files"
     NAMES_TWICE = "two files have the same name, or differ only in case"
+    FOLDER_TOO = "a file has the name of a folder"
 
     # Faults of a row.
     MEMBER = "member %s is missing, of the wrong type or out of range"
@@ -391,6 +392,12 @@ def folded(name):
     return "".join(c.lower() if "A" <= c <= "Z" else c for c in name)
 
 
+def within_file(name, files):
+    """Whether one of the folders of a name is a file."""
+    parts = name.split("/")
+    return any("/".join(parts[:i]) in files for i in range(1, len(parts)))
+
+
 def plain_files(directory):
     """The names of all files. What an archive cannot hold, or only to deceive, is refused."""
     names = []
@@ -402,8 +409,11 @@ def plain_files(directory):
             names.append(name)
     if len(names) > 10000:
         raise Fault("archive: " + Says.TOO_MANY % 10000)
-    if len(set(folded(name) for name in names)) < len(names):
+    files = set(folded(name) for name in names)
+    if len(files) < len(names):
         raise Fault("archive: " + Says.NAMES_TWICE)
+    if any(within_file(name, files) for name in files):
+        raise Fault("archive: " + Says.FOLDER_TOO)
     return names
 
 
@@ -494,6 +504,8 @@ def check_listed(members):
         if low in seen or (seen and parts[-1].lower() in DRAFT_FILES):
             raise ValueError("it lists %s, which is there already" % quoted(m["name"]))
         seen.add(low)
+    if any(within_file(low, seen.union(DRAFT_FILES)) for low in seen):
+        raise ValueError("it lists a file with the name of a folder")
     if not members or members[0]["name"] != "verify.py":
         raise ValueError("the first of its members is not verify.py")
 

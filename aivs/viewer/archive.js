@@ -116,6 +116,7 @@ function untar(tar, archive) {
     const padding = tar.subarray(at - padded(size) + size, at);
     archive.canonical &&= /^[ -~]*$/.test(below) && equalBytes(block, ourHeader(ROOT + below, size)) && padding.every((b) => b === 0);
   }
+  if ([...lower].some((name) => withinFile(name, lower))) throw new Fault(ARCHIVE + Says.FOLDER_TOO);
   if (!tar.subarray(at).every((b) => b === 0)) throw new Fault(ARCHIVE + "after its last entry: data that is not padding");
   archive.canonical &&= tar.length - at === 2 * BLOCK;
 }
@@ -133,6 +134,14 @@ function nameOf(bytes) {
 
 // folded returns a name with the letters A to Z in lower case. What file systems and languages make of others differs.
 const folded = (name) => name.replace(/[A-Z]/g, (c) => c.toLowerCase());
+
+// withinFile reports whether one of the folders of a name is a file.
+function withinFile(name, files) {
+  for (let at = name.indexOf("/"); at >= 0; at = name.indexOf("/", at + 1)) {
+    if (files.has(name.slice(0, at))) return true;
+  }
+  return false;
+}
 
 // lengthOf returns how many bytes a name has.
 const lengthOf = (name) => bytesOf(name).length - 2 * (name.match(/[\udc80-\udcff]/gu) ?? []).length;

@@ -66,7 +66,8 @@ function parseOpening(text) {
   return opening;
 }
 
-// listed reports whether a list of members is well formed: verify.py first, then plain names, none of them twice or one of the draft's files.
+// listed reports whether a list of members is well formed: verify.py first, then plain names, none of them twice, a folder of
+// another one, or one of the draft's files.
 function listed(members) {
   const seen = new Set();
   for (const m of members) {
@@ -77,7 +78,8 @@ function listed(members) {
     if (seen.has(lower) || seen.size > 0 && DRAFT_FILES.includes(parts.at(-1).toLowerCase())) return false;
     seen.add(lower);
   }
-  return members.length > 0 && members[0].get("name") === "verify.py";
+  const files = new Set([...seen, ...DRAFT_FILES]);
+  return members.length > 0 && members[0].get("name") === "verify.py" && ![...seen].some((name) => withinFile(name, files));
 }
 
 function checkFields(row, where) {

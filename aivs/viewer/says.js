@@ -39,6 +39,7 @@ const Says = {
   NOT_OF_ROW1: "changed: not what row 1 says",
   TOO_MANY: "more than %d files",
   NAMES_TWICE: "two files have the same name, or differ only in case",
+  FOLDER_TOO: "a file has the name of a folder",
 
   // Faults of a row.
   MEMBER: "member %s is missing, of the wrong type or out of range",
