@@ -148,3 +148,28 @@ func TestFileWithTheNameOfAFolder(t *testing.T) {
 		t.Error(output)
 	}
 }
+
+// Each of the draft's small files is bounded, also where nothing else is read of it.
+func TestLargeFilesOfTheDraft(t *testing.T) {
+	for _, name := range draftFiles[1:] {
+		limit := 256 << 10
+		if name == attestationFile {
+			limit += 10_000 * (maxName + subjectFrame)
+		}
+		for _, size := range []int{limit, limit + 1} {
+			files := foreignFiles(testKey("k"))
+			files[signatureName] = "# Ed25519 signing not available\n"
+			files[name] = files[name] + strings.Repeat("#", size-len(files[name]))
+			content := tarOfFiles(t, membersOf(files)...)
+			report := agree(t, name, compressed(t, content), Options{})
+			place := t.TempDir()
+			unpackInto(t, place, content)
+			_, output := python(t, filepath.Join(place, "session_proof"))
+			want := fmt.Sprintf("%s: more than %d bytes", name, limit)
+			large := slices.ContainsFunc(report.Faults, func(f Fault) bool { return f.Line() == want })
+			if large != (size > limit) || strings.Contains(output, "FAIL  "+want+"\n") != large {
+				t.Errorf("%s of %d bytes: %+v\n%s", name, size, report.Faults, output)
+			}
+		}
+	}
+}

@@ -387,6 +387,14 @@ def each_line(lines, name):
         yield line
 
 
+def check_sizes(directory, names):
+    """Refuses large files of the draft, those that nothing else here reads, too."""
+    for name in DRAFT_FILES[1:]:
+        limit = SMALL + FILES if name == ATTESTATION else SMALL
+        if name in names and (directory / name).stat().st_size > limit:
+            raise Fault("%s: %s" % (name, Says.TOO_LARGE % limit))
+
+
 def folded(name):
     """The name with the letters A to Z in lower case. What file systems and languages make of others differs."""
     return "".join(c.lower() if "A" <= c <= "Z" else c for c in name)
@@ -1250,6 +1258,7 @@ def print_not_proven():
 
 def verify(directory, pinned):
     names = plain_files(directory)
+    check_sizes(directory, names)
     log = check_log(directory)
     chain_hash = log.chain_hash()
     manifest, text = check_manifest(directory, log, chain_hash)

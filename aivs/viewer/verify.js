@@ -45,6 +45,7 @@ async function verifyBundle(bytes, pinned = null) {
 
 async function judge(v) {
   const files = v.archive.files;
+  checkSizes(files);
   await checkLog(v);
   v.chain = await v.log.chainHash();
   const manifest = await checkManifest(v);
@@ -54,6 +55,14 @@ async function judge(v) {
   v.whole = await checkAttestation(v) || v.log.opening !== null;
   if (v.log.opening) checkArchive(v);
   if (!v.whole) v.skipped.push(...v.log.uncovered(), Says.NO_FILES);
+}
+
+// checkSizes refuses large files of the draft, those that nothing else here reads, too.
+function checkSizes(files) {
+  for (const name of DRAFT_FILES.slice(1)) {
+    const limit = name === ATTESTATION ? SMALL + FILES : SMALL;
+    if (files.get(name)?.length > limit) throw new Fault(`${name}: ${say(Says.TOO_LARGE, limit)}`);
+  }
 }
 
 // bytesIn returns the contents of a file that must be there.
