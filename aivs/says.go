@@ -160,13 +160,19 @@ func (s *saying) Unwrap() error { return s.cause }
 // faultOf returns the fault at a place for an error of a check.
 func faultOf(where string, why error) Fault {
 	s, ok := errors.AsType[*saying](why)
+	f := Fault{Where: where}
 	switch {
 	case !ok:
-		return Fault{Where: where, Message: why.Error()}
+		f.Message = why.Error()
 	case s.cause == nil:
-		return Fault{Where: where, Message: s.sentence}
+		f.Message = s.sentence
+	default:
+		f.Message, f.Detail = s.sentence, s.cause.Error()
 	}
-	return Fault{Where: where, Message: s.sentence, Detail: s.cause.Error()}
+	for _, text := range []*string{&f.Where, &f.Message, &f.Detail} { // a name in the archive need not be UTF-8, and JSON must be
+		*text = strings.ToValidUTF8(*text, "\ufffd")
+	}
+	return f
 }
 
 // quoted returns a text of the bundle as verify.py quotes it: a JSON string in ASCII, of at most 80

@@ -11,7 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -55,6 +57,7 @@ var readme []byte
 // Write writes the archive as a tar file, and returns its index. The index comes last: it has the
 // digest of every other file.
 func (a *Archive) Write(w io.Writer) (*Index, error) {
+	a.nameInUTF8()
 	x := a.index()
 	out := &writer{tar: tar.NewWriter(w)}
 	out.bytes(readmeName, readme)
@@ -87,6 +90,36 @@ func (a *Archive) Write(w io.Writer) (*Index, error) {
 		return nil, fmt.Errorf("export: %w", out.err)
 	}
 	return x, nil
+}
+
+// nameInUTF8 gives a bundle whose name is not UTF-8 another one in the archive: JSON has no other text, and the
+// index must name each file. A byte that is no UTF-8 becomes a percent sign and two hexadecimal digits.
+func (a *Archive) nameInUTF8() {
+	taken := map[string]bool{}
+	for i := range a.Bundles {
+		taken[a.Bundles[i].Name] = true
+	}
+	for i := range a.Bundles {
+		b := &a.Bundles[i]
+		if utf8.ValidString(b.Name) {
+			continue
+		}
+		var name []byte
+		for rest := b.Name; rest != ""; {
+			r, size := utf8.DecodeRuneInString(rest)
+			if r == utf8.RuneError && size == 1 {
+				name = fmt.Appendf(name, "%%%02X", rest[0])
+			} else {
+				name = append(name, rest[:size]...)
+			}
+			rest = rest[size:]
+		}
+		b.Name = string(name)
+		for taken[b.Name] {
+			b.Name = strings.TrimSuffix(b.Name, ".tar.gz") + "%.tar.gz"
+		}
+		taken[b.Name] = true
+	}
 }
 
 // verifyAllOf returns verify_all.py, which runs no other verify.py than this one. So whoever trusts

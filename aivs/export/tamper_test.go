@@ -365,3 +365,28 @@ func TestTimesToTheMicrosecond(t *testing.T) {
 		t.Errorf("from %s to %s", first, last)
 	}
 }
+
+// Names that are not UTF-8, of bundles and of what is in them, keep nobody from exporting the others.
+func TestNamesThatAreNotUTF8(t *testing.T) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: "session_proof/\xff\xfe", Linkname: "x", Format: tar.FormatGNU}); err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	a := &export.Archive{Bundles: []export.Bundle{
+		bundle(t, "agent/\xffé.tar.gz", part(t, "a", 1, 4, true, "", keyOf(1))), bundle(t, "agent/%FFé.tar.gz", part(t, "b", 1, 4, true, "", keyOf(1))),
+		bundle(t, "agent/linked.tar.gz", aivstest.Gzip(t, b.Bytes())),
+	}}
+	archive, index := written(t, a)
+	names := map[string]string{}
+	for _, e := range index.Bundles {
+		names[e.SessionID] = e.File
+	}
+	if names["a"] != "bundles/agent/%FFé%.tar.gz" || names["b"] != "bundles/agent/%FFé.tar.gz" || index.Summary.NotIntact != 1 {
+		t.Errorf("%q, %+v", names, index.Summary)
+	}
+	_, output := verifyAll(t, unpacked(t, archive, nil))
+	if !strings.Contains(output, "3 bundles, 2 intact, 1 not") || strings.Contains(output, "does not list it") || strings.Contains(output, "is not here") {
+		t.Error(output)
+	}
+}
