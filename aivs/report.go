@@ -85,9 +85,13 @@ type Report struct {
 
 	ExportedAt time.Time `json:"-"` // from the manifest, with a valid signature; zero where it has no time
 
-	Verdict   *RecordedVerdict `json:"verdict"`    // of an intact bundle of our dialect; null where none is recorded
-	Opening   *Opening         `json:"opening"`    // the content of the open row; null in other dialects
-	NotProven []string         `json:"not_proven"` // draft section 8.2 and AAP section 10.1
+	Verdict *RecordedVerdict `json:"verdict"` // of an intact bundle of our dialect; null where none is recorded
+	// VerdictOver is how many bytes of session.json are read at most, if it has more and so was not read. Then
+	// nobody knows whether a verdict is recorded in it. Otherwise it is 0.
+	VerdictOver int64 `json:"verdict_over,omitempty"`
+
+	Opening   *Opening `json:"opening"`    // the content of the open row; null in other dialects
+	NotProven []string `json:"not_proven"` // draft section 8.2 and AAP section 10.1
 }
 
 // Unreadable returns the report on a bundle that could not be read.
@@ -115,7 +119,7 @@ func (r *Report) Fault(where, format string, args ...any) {
 
 func (r *Report) fault(where string, why error) {
 	r.Faults = append(r.Faults, faultOf(where, why))
-	r.Intact, r.Passed, r.Covered, r.Verdict = false, []string{}, []string{}, nil
+	r.Intact, r.Passed, r.Covered, r.Verdict, r.VerdictOver = false, []string{}, []string{}, nil, 0
 }
 
 // pass adds a check whose result is good.
@@ -205,6 +209,8 @@ func (r *Report) VerdictText() string {
 	switch {
 	case !r.Intact:
 		return saysVerdictless
+	case r.VerdictOver > 0:
+		return fmt.Sprintf(saysLongVerdict, r.VerdictOver)
 	case r.Verdict == nil:
 		return saysNoVerdict
 	}

@@ -129,6 +129,7 @@ const (
 	saysAboutAgent  = "It says nothing about whether the agent behaved well."
 	saysVerdict     = "Verdict recorded inside: %s (%s, %s)."
 	saysNoVerdict   = "Verdict recorded inside: none."
+	saysLongVerdict = "Verdict recorded inside: not read, since session.json is larger than %d bytes."
 	saysVerdictless = "Verdict recorded inside: not read, since the bundle is not intact."
 
 	// What no verification shows.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -95,6 +96,16 @@ func TestBoundsOfSmallFiles(t *testing.T) {
 		in.Members = append([]Member{{Name: SessionMember, Data: []byte(session + strings.Repeat(" ", size-len(session)))}}, in.Members...)
 		if report := judge(t, build(t, in, key).Bytes, Options{}); !report.Intact || (report.Verdict != nil) != read {
 			t.Errorf("a verdict of %d bytes: %+v, %+v", size, report.Verdict, report.Faults)
+		}
+		want := "Verdict recorded inside: not read, since session.json is larger than 262144 bytes."
+		if read {
+			want = "Verdict recorded inside: DENY (0 violations, 0 findings)."
+		}
+		bundle := build(t, in, key).Bytes
+		file := filepath.Join(t.TempDir(), "b.tar.gz")
+		writeFile(t, file, bundle)
+		if said, page := bothSay(t, bundle), browse(t, file, "").Verdict; !strings.HasSuffix(said, want) || page != want {
+			t.Errorf("a verdict of %d bytes: Go and Python say %q, the page %q", size, said, page)
 		}
 	}
 	first := append([]Member{{Name: SessionMember, Data: []byte(session)}}, membersOf(foreignFiles(key))...)

@@ -137,6 +137,7 @@ type verification struct {
 	canonical bool   // the archive is byte for byte what our writer writes
 
 	verdict []byte // session.json of our own dialect
+	over    int64  // the bound that it exceeds; 0: none
 	changed bool   // the log is not what was sealed or signed, or somebody else signed it
 }
 
@@ -176,6 +177,9 @@ func (v *verification) conclude() *Report {
 	}
 	if r.Intact = len(r.Faults) == 0; !r.Intact {
 		r.Passed = []string{}
+	}
+	if r.Intact && v.log.opening != nil {
+		r.VerdictOver = v.over
 	}
 	if r.Intact && v.log.opening != nil && v.verdict != nil {
 		r.Verdict = parseVerdict(v.verdict)

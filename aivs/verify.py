@@ -138,6 +138,7 @@ class Says:
     ABOUT_AGENT = "It says nothing about whether the agent behaved well."
     VERDICT = "Verdict recorded inside: %s (%s, %s)."
     NO_VERDICT = "Verdict recorded inside: none."
+    LONG_VERDICT = "Verdict recorded inside: not read, since session.json is larger than %d bytes."
     VERDICTLESS = "Verdict recorded inside: not read, since the bundle is not intact."
 
     # What no verification shows.
@@ -1223,6 +1224,8 @@ def conclusion(log, key, whole):
 
 def recorded_verdict(directory, log, names):
     """What session.json of our own dialect concludes about the agent."""
+    if log.opening is not None and "session.json" in names and (directory / "session.json").stat().st_size > SMALL:
+        return Says.LONG_VERDICT % SMALL
     try:
         verdict = read_json(directory, "session.json")[0] if log.opening is not None and "session.json" in names else {}
     except Fault:

@@ -63,7 +63,7 @@ func TestIntegrityAndVerdictAreSeparate(t *testing.T) {
 		"no counts":  {verdict("deny", `[]`), "none."},
 		"no object":  {`[]`, "none."},
 		"not JSON":   {`{`, "none."},
-		"too long":   {verdict("deny", `{"`+strings.Repeat("x", 300<<10)+`":1}`), "none."},
+		"too long":   {verdict("deny", `{"`+strings.Repeat("x", 300<<10)+`":1}`), "not read, since session.json is larger than 262144 bytes."},
 	} {
 		said := bothSay(t, build(t, judged(c.session), key).Bytes)
 		if want := "INTACT: this bundle is unchanged since it was signed." + about + c.want; said != want {

@@ -41,6 +41,12 @@ func at(days int) time.Time { return time.Unix(1772323200+int64(days)*day, 0).UT
 // part seals one part of a session, with one decision on that day.
 func part(t testing.TB, session string, number, on int, last bool, previous string, signer ed25519.PrivateKey) []byte {
 	t.Helper()
+	return partWith(t, session, number, on, last, previous, signer, `{"verified":true,"recommended_action":"proceed","traces":{"total":1,"violations":{},"findings":{}},"finding_counts":{}}`+"\n")
+}
+
+// partWith is part with this session.json.
+func partWith(t testing.TB, session string, number, on int, last bool, previous string, signer ed25519.PrivateKey, verdict string) []byte {
+	t.Helper()
 	const trace = `{"note":"x"}`
 	sum := sha256.Sum256([]byte(trace))
 	bundle, err := aivs.Build(&aivs.Input{
@@ -49,7 +55,7 @@ func part(t testing.TB, session string, number, on int, last bool, previous stri
 		Rows: aivs.SliceRows([]aivs.Row{{ActionType: "aap.execute", ToolName: "aap.search", OutputsJSON: "{}",
 			InputsJSON: fmt.Sprintf(`{"trace_id":"t","trace_sha256":"%x"}`, sum), Timestamp: float64(at(on).Unix())}}),
 		Members: []aivs.Member{{Name: aivs.TracesMember, Data: []byte(trace + "\n")}, {Name: aivs.SessionMember,
-			Data: []byte(`{"verified":true,"recommended_action":"proceed","traces":{"total":1,"violations":{},"findings":{}},"finding_counts":{}}` + "\n")}},
+			Data: []byte(verdict)}},
 	}, signer)
 	if err != nil {
 		t.Fatal(err)

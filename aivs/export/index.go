@@ -152,6 +152,7 @@ type Entry struct {
 	KeyExpected  bool                  `json:"key_expected"` // the key is one that was required when the archive was made
 	PreviousHash string                `json:"previous_bundle_hash,omitempty"`
 	Verdict      *aivs.RecordedVerdict `json:"verdict"`
+	VerdictOver  int64                 `json:"verdict_over,omitempty"` // session.json has more bytes than so many, and was not read
 }
 
 // Summary counts.
@@ -212,7 +213,7 @@ func entryOf(b *Bundle) Entry {
 		File: bundleFolder + b.Name, SHA256: r.SHA256, AgentID: o.AgentID, SessionID: r.SessionID, Part: o.Part, LastPart: o.LastPart,
 		InRange: b.InRange, First: b.First, Last: b.Last, SealedAt: o.ExportedAt, Rows: r.Rows, Traces: o.TraceCount,
 		Intact: r.Intact, Conclusion: r.Conclusion(), Faults: r.Faults, Skipped: r.Skipped,
-		Signature: r.Signature, PublicKey: r.PublicKey, KeyExpected: r.KeyPinned, PreviousHash: r.PreviousBundleHash, Verdict: r.Verdict,
+		Signature: r.Signature, PublicKey: r.PublicKey, KeyExpected: r.KeyPinned, PreviousHash: r.PreviousBundleHash, Verdict: r.Verdict, VerdictOver: r.VerdictOver,
 	}
 	for _, f := range b.SideFiles {
 		e.Beside = append(e.Beside, e.File+f.Suffix)
@@ -288,6 +289,9 @@ func (x *Index) text() string {
 func (e *Entry) text() string {
 	word, _, _ := strings.Cut(e.Conclusion, ":")
 	verdict := "none"
+	if e.VerdictOver > 0 {
+		verdict = fmt.Sprintf("not read: session.json is larger than %d bytes", e.VerdictOver)
+	}
 	if e.Verdict != nil {
 		verdict = strings.ToUpper(string(e.Verdict.RecommendedAction))
 	}

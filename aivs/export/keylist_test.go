@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +61,24 @@ func TestEndedKey(t *testing.T) {
 	a.Bundles = []export.Bundle{bundle(t, "other.tar.gz", part(t, "other", 1, 4, true, "", keyOf(9)))}
 	archive, _ = written(t, a)
 	if passed, output := verifyAll(t, unpacked(t, archive, nil), "--key", hexOf(keyOf(9)), "--key", hexOf(old)); passed || !strings.Contains(output, "FAIL  public_key.pem: signed by "+hexOf(keyOf(9))) {
+		t.Error(output)
+	}
+}
+
+// A verdict that is too large to be read is not called none, in the index and by verify_all.py.
+func TestVerdictThatIsTooLarge(t *testing.T) {
+	large := strings.Repeat(" ", 256<<10) + "{}"
+	archive, index := written(t, &export.Archive{Bundles: []export.Bundle{bundle(t, "large.tar.gz", partWith(t, "a", 1, 4, true, "", keyOf(1), large))}})
+	directory := unpacked(t, archive, nil)
+	text, err := os.ReadFile(filepath.Join(directory, "index.txt"))
+	if err != nil || index.Bundles[0].VerdictOver != 256<<10 || !strings.Contains(string(text), "recorded verdict not read: session.json is larger than 262144 bytes\n") {
+		t.Errorf("%v %+v\n%s", err, index.Bundles[0], text)
+	}
+	if passed, output := verifyAll(t, directory); !passed || !strings.Contains(output, "Verdict recorded inside: not read, since session.json is larger than 262144 bytes.") {
+		t.Error(output)
+	}
+	called := map[string]func([]byte) []byte{"index.json": edited(t, func(x map[string]any) { delete(entry(x, 0), "verdict_over") })}
+	if passed, output := verifyAll(t, unpacked(t, archive, called)); passed || !strings.Contains(output, "the index says something else about it than the bundle (verdict)") {
 		t.Error(output)
 	}
 }

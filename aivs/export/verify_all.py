@@ -445,7 +445,9 @@ def text_of(micros):
 
 def verdict_of(entry, verify):
     """The sentence for the verdict that the index repeats."""
-    v = entry.get("verdict")
+    v, over = entry.get("verdict"), entry.get("verdict_over")
+    if type(over) is int and v is None:
+        return verify.Says.LONG_VERDICT % over
     if type(v) is not dict:
         return verify.Says.NO_VERDICT
     counts = [verify.counted(v.get(name), what) if type(v.get(name)) is int else "" for name, what in (("violations", "violation"), ("findings", "finding"))]

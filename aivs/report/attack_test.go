@@ -310,3 +310,12 @@ func TestRowsThatContradictTheirRecords(t *testing.T) {
 	_, text = page(t, shop(t).sealed(t, key()), 0)
 	lacks(t, text, "CONTRADICTION")
 }
+
+// A verdict that is too large to be read is not called none.
+func TestVerdictThatIsTooLarge(t *testing.T) {
+	s := shop(t)
+	s.verdict = strings.Replace(s.verdict, "{", "{"+strings.Repeat(" ", 256<<10), 1)
+	_, text := page(t, s.sealed(t, key()), 10)
+	wants(t, text, "Verdict recorded inside: not read, since session.json is larger than 262144 bytes.",
+		"session.json is too large to be read, so this page does not know whether anybody searched for missing records.")
+}

@@ -168,6 +168,8 @@ func (p *Page) completeness(all []decision) string {
 	switch {
 	case v != nil && v.gaps > 0:
 		return missing + "the operator's pipeline found that records are missing (TRACE_GAP, above)."
+	case p.Report.VerdictOver > 0:
+		return missing + "session.json is too large to be read, so this page does not know whether anybody searched for missing records."
 	case v == nil || !v.whole:
 		return missing + "the file records no search for missing records."
 	case !readable:

@@ -119,6 +119,7 @@ const Says = {
   ABOUT_AGENT: "It says nothing about whether the agent behaved well.",
   VERDICT: "Verdict recorded inside: %s (%s, %s).",
   NO_VERDICT: "Verdict recorded inside: none.",
+  LONG_VERDICT: "Verdict recorded inside: not read, since session.json is larger than %d bytes.",
   VERDICTLESS: "Verdict recorded inside: not read, since the bundle is not intact.",
 
   // What no verification shows.

@@ -376,6 +376,7 @@ function concluded(v) {
 // recordedVerdict says what session.json of our own dialect concludes about the agent.
 function recordedVerdict(v) {
   let verdict = new Map();
+  if (v.log.opening && v.archive.files.get("session.json")?.length > SMALL) return say(Says.LONG_VERDICT, SMALL);
   try {
     if (v.log.opening && v.archive.files.has("session.json")) [verdict] = readJSON(v.archive.files, "session.json");
   } catch (e) {

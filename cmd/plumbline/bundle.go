@@ -187,6 +187,9 @@ func (c *bundleVerifyCommand) show(w io.Writer, v *verified, alone bool) error {
 	}
 	word, _, _ := strings.Cut(v.Conclusion(), ":")
 	verdict := ""
+	if v.VerdictOver > 0 {
+		verdict = ", recorded verdict not read"
+	}
 	if v.Verdict != nil {
 		verdict = ", recorded verdict " + strings.ToUpper(string(v.Verdict.RecommendedAction))
 	}

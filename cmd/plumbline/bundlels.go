@@ -50,6 +50,9 @@ func (c *bundleListCommand) Run(ctx context.Context, con *console) error {
 			}
 		}
 		verdict := strings.ToUpper(string(b.Verdict))
+		if b.report != nil && b.report.VerdictOver > 0 {
+			verdict = "not read"
+		}
 		if b.Intact != nil && !*b.Intact {
 			bad++
 			verdict = "NOT INTACT"
