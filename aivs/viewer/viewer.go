@@ -1,7 +1,7 @@
 // Package viewer is one HTML page that verifies a bundle in a browser, offline, and shows its session.
 //
 // It owns the page and its scripts, which are a third verifier: they judge what aivs.Verify and verify.py
-// judge, in the words of verify.py, with nothing but the browser's own cryptography. The package imports
+// judge, in the words of verify.py, with the browser's own cryptography and a SHA-256 that can be continued. The package imports
 // nothing of aivs, so that the tests of aivs can compare the three; its caller says which verify.py are known.
 //
 // Invariants: the page loads nothing and sends nothing, and its content security policy forbids both;
