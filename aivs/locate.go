@@ -112,7 +112,7 @@ func (p *pairing) add(trace []byte) {
 	i, found := p.first[hexSHA256(trace)]
 	found = found && p.place[i] == 0
 	if found {
-		p.place[i], p.what[i] = line, difference(&p.rows[i], trace)
+		p.place[i], p.what[i] = line, Difference(&p.rows[i], trace)
 	}
 	p.stated = append(p.stated, found)
 }
@@ -192,10 +192,11 @@ type tracedExecution struct {
 	Cost     jsontext.Value `json:"cost_cents"`
 }
 
-// difference returns the name of the first field in which a row differs from its trace, the line
-// whose digest the row states. It returns "" where they agree or the trace does not have the
-// field. It does not compare redacted values and truncated outputs.
-func difference(row *Row, line []byte) string {
+// Difference returns the name of the first field in which a row of an intact bundle differs from its
+// trace, the line of traces.jsonl whose digest the row states, such as "inputs_json". It returns ""
+// where they agree. A verifier does not check this: whoever seals a bundle can make both say anything.
+// Difference does not compare redacted values and truncated outputs.
+func Difference(row *Row, line []byte) string {
 	var in struct {
 		TraceID jsontext.Value `json:"trace_id"`
 		CardID  jsontext.Value `json:"card_id"`
