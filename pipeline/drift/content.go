@@ -43,8 +43,8 @@ func (m contentMark) fits(d schema.Digest) bool {
 }
 
 // recent lists the traces of a series that were applied last, oldest first: for each the fingerprint
-// of its id and the mark of its content. For an older trace this is not needed: a copy has the same time
-// and is late, and another content with the same id is late, too, unless it has a newer time.
+// of its id and the mark of its content. An older trace is not known again by its id: its copy is late or doubtful (see
+// doubtful), and another content with the same id is late, unless it has a newer time.
 type recent []byte
 
 const mentionBytes = len(fingerprint{}) + len(contentMark{})
@@ -69,21 +69,25 @@ func (r recent) content(id fingerprint) (content contentMark, known bool) {
 }
 
 // The packed form of a content, which is stored as it is: packedTag; the greatest order that the
-// series has applied, 8 bytes; the number of its recent traces, a byte; these; the length of its
-// loops, 2 bytes; these; the state of the step. Older engines stored shortMarks instead of packedTag, and marks
-// of 2 bytes; before that longMarks, and marks of 8 bytes; and before that JSON, which begins with another byte.
+// series has applied, 8 bytes; the greatest time, 8 bytes; the number of its recent traces, a byte; these; the length of its
+// loops, 2 bytes; these; the state of the step. Older engines stored untimed instead of packedTag, and no greatest time; before
+// that shortMarks, and marks of 2 bytes; before that longMarks, and marks of 8 bytes; and before that JSON, which begins with
+// another byte.
 const (
 	longMarks   = 1
 	shortMarks  = 2
-	packedTag   = 3
-	packedFixed = 1 + 8 + 1
+	untimed     = 3
+	packedTag   = 4
+	packedFixed = 1 + 8 + 8 + 1
+	olderFixed  = 1 + 8 + 1
 )
 
 func isPacked(data []byte) bool { return len(data) > 0 && data[0] == packedTag }
 
 // append appends the packed content to data.
-func (c *content) append(data []byte, reached int64) ([]byte, error) {
+func (c *content) append(data []byte, reached, latest int64) ([]byte, error) {
 	data = binary.LittleEndian.AppendUint64(append(data, packedTag), uint64(reached))
+	data = binary.LittleEndian.AppendUint64(data, uint64(latest))
 	data = append(append(data, byte(len(c.recent)/mentionBytes)), c.recent...)
 	at := len(data)
 	data = c.loops.Append(append(data, 0, 0), c.known())
@@ -99,34 +103,39 @@ func recentOf(packed []byte) recent {
 	return recent(packed[packedFixed : packedFixed+int(packed[packedFixed-1])*mentionBytes])
 }
 
-// unpack decodes what append wrote, or what older engines stored.
-func unpack(data []byte) (c *content, reached int64, err error) {
+// unpack decodes what append wrote, or what older engines stored: these did not store the greatest time, for which it
+// returns 0.
+func unpack(data []byte) (c *content, reached, latest int64, err error) {
 	switch {
 	case isPacked(data):
-		c, reached, err = unpackBinary(data, mentionBytes)
+		if c, reached, err = unpackBinary(data, packedFixed, mentionBytes); err == nil {
+			latest = int64(binary.LittleEndian.Uint64(data[1+8:]))
+		}
+	case len(data) > 0 && data[0] == untimed:
+		c, reached, err = unpackBinary(data, olderFixed, mentionBytes)
 	case len(data) > 0 && data[0] == shortMarks:
-		c, reached, err = unpackBinary(data, shortMention)
+		c, reached, err = unpackBinary(data, olderFixed, shortMention)
 	case len(data) > 0 && data[0] == longMarks:
-		c, reached, err = unpackBinary(data, longMention)
+		c, reached, err = unpackBinary(data, olderFixed, longMention)
 	default:
 		c, reached, err = unpackJSON(data)
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("decode the state of a series: %w", err)
+		return nil, 0, 0, fmt.Errorf("decode the state of a series: %w", err)
 	}
-	return c, reached, nil
+	return c, reached, latest, nil
 }
 
 var errShort = errors.New("it ends too early")
 
-// unpackBinary decodes a packed content that has so many bytes for each recent trace.
-func unpackBinary(data []byte, each int) (*content, int64, error) {
-	if len(data) < packedFixed || len(data) < packedFixed+int(data[packedFixed-1])*each+2 {
+// unpackBinary decodes a packed content that has so many bytes before its recent traces, and for each of these.
+func unpackBinary(data []byte, fixed, each int) (*content, int64, error) {
+	if len(data) < fixed || len(data) < fixed+int(data[fixed-1])*each+2 {
 		return nil, 0, errShort
 	}
 	reached := int64(binary.LittleEndian.Uint64(data[1:]))
-	end := packedFixed + int(data[packedFixed-1])*each
-	c := &content{recent: recentFrom(data[packedFixed:end], each)}
+	end := fixed + int(data[fixed-1])*each
+	c := &content{recent: recentFrom(data[fixed:end], each)}
 	data = data[end:]
 	length := 2 + int(binary.LittleEndian.Uint16(data))
 	if length > len(data) {
@@ -198,7 +207,7 @@ func (c *content) known() (known []session.Known) {
 
 // StateOf returns the state of a series from its stored form.
 func StateOf(row *store.DriftState) (*aapdrift.State, error) {
-	c, _, err := unpack(row.State)
+	c, _, _, err := unpack(row.State)
 	if err != nil {
 		return nil, err
 	}

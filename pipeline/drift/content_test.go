@@ -32,7 +32,7 @@ func TestStatesOfOlderEnginesContinue(t *testing.T) {
 	}
 	before.finish()
 	row := before.take().states[0]
-	c, reached, err := unpack(row.State)
+	c, reached, _, err := unpack(row.State)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func longRecent(r recent) (long []byte) {
 }
 
 // packedState returns the packed state of a series of 40 traces, and what it has.
-func packedState(t *testing.T) (packed []byte, c *content, reached int64) {
+func packedState(t *testing.T) (packed []byte, c *content, reached, latest int64) {
 	t.Helper()
 	b := newBench(Default(), noCards{}, nil)
 	for _, m := range traces(0, 40) {
@@ -78,45 +78,57 @@ func packedState(t *testing.T) (packed []byte, c *content, reached int64) {
 	}
 	b.finish()
 	packed = b.take().states[0].State
-	c, reached, err := unpack(packed)
+	c, reached, latest, err := unpack(packed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return packed, c, reached
+	return packed, c, reached, latest
+}
+
+// older returns a packed state as an older engine stored it, with other recent traces and without the greatest time.
+func older(tag byte, packed []byte, c *content, recent []byte) []byte {
+	stored := append([]byte{tag}, packed[1:1+8]...)
+	stored = append(append(stored, packed[packedFixed-1]), recent...)
+	return append(stored, packed[packedFixed+len(c.recent):]...)
 }
 
 // A packed state that an older engine stored continues as the one that this engine packs.
 func TestPackedStatesOfOlderEnginesContinue(t *testing.T) {
-	packed, want, reached := packedState(t)
-	long := longRecent(want.recent)
-	older := append(append([]byte{longMarks}, packed[1:packedFixed]...), long...)
-	older = append(older, packed[packedFixed+len(want.recent):]...)
-	got, at, err := unpack(older)
-	if err != nil || at != reached {
-		t.Fatalf("reached %d, want %d; %v", at, reached, err)
-	}
-	if again, err := got.append(nil, at); err != nil || !slices.Equal(again, packed) {
-		t.Errorf("packed again it has %d bytes, want the %d of the newer one; %v", len(again), len(packed), err)
-	}
-	if isPacked(older) {
-		t.Error("what an older engine packed is kept as it is")
-	}
-	for end := range older {
-		if _, _, err := unpack(older[:end]); err == nil {
-			t.Fatalf("%d of %d bytes are accepted", end, len(older))
-		}
+	packed, want, reached, latest := packedState(t)
+	for name, older := range map[string][]byte{
+		"long marks": older(longMarks, packed, want, longRecent(want.recent)),
+		"untimed":    older(untimed, packed, want, want.recent),
+	} {
+		t.Run(name, func(t *testing.T) {
+			row := store.DriftState{AgentID: "a", CardID: "ac-a", LastEvent: noon, State: older}
+			c, err := resume(&row)
+			if err != nil || c.reached != reached || c.latest != latest {
+				t.Fatalf("%v; %+v, want it to have reached %d and %d", err, c, reached, latest)
+			}
+			if again, err := c.content.append(nil, c.reached, c.latest); err != nil || !slices.Equal(again, packed) {
+				t.Errorf("packed again it has %d bytes, want the %d of the newer one; %v", len(again), len(packed), err)
+			}
+			if isPacked(older) {
+				t.Error("what an older engine packed is kept as it is")
+			}
+			for end := range older {
+				if _, _, _, err := unpack(older[:end]); err == nil {
+					t.Fatalf("%d of %d bytes are accepted", end, len(older))
+				}
+			}
+		})
 	}
 }
 
 // The recent traces of a state with marks of 2 bytes are known again: a copy is a copy, another content is none.
 func TestShortMarksAreRead(t *testing.T) {
-	packed, want, reached := packedState(t)
-	older := append([]byte{shortMarks}, packed[1:packedFixed]...)
+	packed, want, reached, _ := packedState(t)
+	var short []byte
 	for part := range slices.Chunk(want.recent, mentionBytes) {
-		older = append(older, part[:shortMention]...)
+		short = append(short, part[:shortMention]...)
 	}
-	older = append(older, packed[packedFixed+len(want.recent):]...)
-	got, at, err := unpack(older)
+	older := older(shortMarks, packed, want, short)
+	got, at, _, err := unpack(older)
 	if err != nil || at != reached || len(got.recent) != len(want.recent) || isPacked(older) {
 		t.Fatalf("reached %d, want %d; %d bytes of recent traces, want %d; %v", at, reached, len(got.recent), len(want.recent), err)
 	}
@@ -133,9 +145,9 @@ func TestShortMarksAreRead(t *testing.T) {
 
 // A packed state that is cut short is refused.
 func TestPackedStatesAreWhole(t *testing.T) {
-	whole, _, _ := packedState(t) // which can be read
+	whole, _, _, _ := packedState(t) // which can be read
 	for end := range whole {
-		if _, _, err := unpack(whole[:end]); err == nil {
+		if _, _, _, err := unpack(whole[:end]); err == nil {
 			t.Fatalf("%d of %d bytes are accepted", end, len(whole))
 		}
 	}

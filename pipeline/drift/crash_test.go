@@ -15,6 +15,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/wire"
+	"github.com/plumbline/plumbline/schema"
 )
 
 var errCrash = errors.New("the process died here")
@@ -58,6 +59,10 @@ func (c *crash) DriftStates(ctx context.Context, created time.Time, series map[i
 
 func (c *crash) DriftStatesOf(ctx context.Context, created time.Time, agents map[int][]string) ([]store.DriftState, error) {
 	return c.rows.DriftStatesOf(ctx, created, agents)
+}
+
+func (c *crash) FirstMeasured(ctx context.Context, created time.Time, traces []store.TraceTime) (map[schema.Digest]uint64, error) {
+	return c.rows.FirstMeasured(ctx, created, traces)
 }
 
 func (c *crash) InsertDriftBaselines(ctx context.Context, baselines []store.DriftBaseline) error {

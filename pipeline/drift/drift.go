@@ -12,6 +12,7 @@ import (
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
 	"github.com/plumbline/plumbline/pipeline/wire"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // Source reads the traces of the partitions that this process owns, in the order of the stream, without
@@ -38,11 +39,12 @@ const (
 	prefetchBytes    = 16 << 20
 )
 
-// Rows has the rows of cards, and stores baselines, points, alerts and states durably (store.Store).
+// Rows has the rows of cards and of earlier results, and stores baselines, points, alerts and states durably (store.Store).
 type Rows interface {
 	CardFacts(ctx context.Context, agents []string) ([]store.CardFacts, error)
 	DriftStates(ctx context.Context, streamCreated time.Time, series map[int][]store.SeriesKey) ([]store.DriftState, error)
 	DriftStatesOf(ctx context.Context, streamCreated time.Time, agents map[int][]string) ([]store.DriftState, error)
+	FirstMeasured(ctx context.Context, streamCreated time.Time, traces []store.TraceTime) (map[schema.Digest]uint64, error)
 	InsertDriftBaselines(ctx context.Context, baselines []store.DriftBaseline) error
 	InsertDriftPoints(ctx context.Context, points []store.DriftPoint) error
 	InsertDriftAlerts(ctx context.Context, alerts []store.DriftAlert) error
@@ -157,6 +159,7 @@ type reading struct {
 	slack time.Duration
 
 	inbox    []stream.Message
+	doubtful []*entry  // entries of the slice that may be copies
 	read     uint64    // the newest message, of any partition
 	newest   time.Time // its broker time
 	quiet    time.Time // when it arrived here
@@ -205,6 +208,9 @@ func (r *reading) slice(ctx context.Context, last uint64, received time.Time) er
 		return err
 	}
 	if err := r.recall(ctx); err != nil {
+		return err
+	}
+	if err := r.findCopies(ctx); err != nil {
 		return err
 	}
 	for _, p := range r.owned {

@@ -103,6 +103,17 @@ func (t *table) insertPoints(points []store.DriftPoint) {
 	}
 }
 
+// firstMeasured returns the sequences of the points of traces.
+func (t *table) firstMeasured(created time.Time, traces []store.TraceTime) map[schema.Digest]uint64 {
+	first := map[schema.Digest]uint64{}
+	for _, p := range t.points {
+		if p.StreamCreated.Equal(created) && slices.ContainsFunc(traces, func(of store.TraceTime) bool { return of.Digest == p.TraceDigest }) {
+			first[p.TraceDigest] = p.Sequence
+		}
+	}
+	return first
+}
+
 func (t *table) insertAlerts(alerts []store.DriftAlert) {
 	for _, a := range alerts {
 		t.alerts[a.Key()] = a
@@ -259,6 +270,9 @@ func (b *bench) receive(m stream.Message) {
 	if keys, agents := b.fold.unknown([]*entry{e}); b.states != nil {
 		if err := b.fold.resume(append(b.states.statesOf(keys), b.states.allOf(agents)...)); err != nil {
 			panic(err)
+		}
+		for _, e := range b.fold.doubtful(nil, []*entry{e}) {
+			e.copiedFrom(b.states.firstMeasured(noon, []store.TraceTime{{Digest: e.sample.Digest, EventTime: e.sample.EventTime}}))
 		}
 	}
 	b.fold.receive(e)

@@ -7,6 +7,7 @@ import (
 
 	aapdrift "github.com/plumbline/plumbline/aap/drift"
 	"github.com/plumbline/plumbline/pipeline/store"
+	"github.com/plumbline/plumbline/schema"
 )
 
 // Statuses of a point that was not applied, in addition to those of aap/drift.
@@ -27,9 +28,12 @@ type fold struct {
 
 	queue    queue
 	series   map[seriesKey]*series
-	agents   map[string]*series       // the series of each agent that came into memory last
-	waiting  map[identity]contentMark // content of each trace in the queue
-	position uint64                   // sequence of the newest message
+	agents   map[string]*series         // the series of each agent that came into memory last
+	waiting  map[identity]contentMark   // content of each trace in the queue
+	unstored map[schema.Digest]struct{} // traces whose points were not taken yet
+	storing  map[schema.Digest]struct{} // traces whose points were taken last, and may not be durable yet
+	clock    int64                      // the greatest broker time of a message
+	position uint64                     // sequence of the newest message
 	out      batch
 	changed  []*series            // series with finished messages since the last checkpoint
 	taken    []*series            // series whose states are in that checkpoint, which is not durable yet
@@ -105,22 +109,24 @@ func newFold(partition int, created time.Time, rules *Rules, pins Pins, retainUn
 	return &fold{
 		partition: partition, created: created, retainUntil: retainUntil, pins: pins,
 		params: rules.params(), methodology: rules.methodology(),
-		queue:   queue{rules: rules},
-		series:  map[seriesKey]*series{},
-		agents:  map[string]*series{},
-		waiting: map[identity]contentMark{},
-		large:   map[*series]struct{}{},
+		queue:    queue{rules: rules},
+		series:   map[seriesKey]*series{},
+		agents:   map[string]*series{},
+		waiting:  map[identity]contentMark{},
+		unstored: map[schema.Digest]struct{}{}, storing: map[schema.Digest]struct{}{},
+		large: map[*series]struct{}{},
 	}
 }
 
 // receive processes the next message. It queues a trace, or finishes it at once if it is a
 // duplicate, conflicts, or comes too late. It ignores a message that was received before. A series
-// that is not in memory has no stored state (see unknown).
+// that is not in memory has no stored state (see unknown), and a doubtful entry is marked if it is a copy (see doubtful).
 func (f *fold) receive(e *entry) {
 	if e.message.Sequence <= f.position {
 		return
 	}
 	f.position = e.message.Sequence
+	f.clock = max(f.clock, e.message.Received.UnixNano())
 	f.queue.advance(e.message.Received.UnixNano(), e.bytes)
 	f.release()
 	if e.refused {
@@ -158,6 +164,9 @@ func (f *fold) receive(e *entry) {
 		f.skip(e, statusConflict)
 	case e.order < c.last:
 		f.skip(e, statusLate)
+	case f.isCopy(e):
+		f.out.duplicates++
+		f.finish(e)
 	default:
 		f.waiting[identity{c, e.id}] = markOf(e.sample.Digest)
 		f.queue.add(e)
@@ -222,6 +231,7 @@ func (f *fold) apply(e *entry) {
 	if !e.future {
 		c.last = e.order
 	}
+	c.latest = max(c.latest, e.time(), e.order)
 	e.sample.Order = time.Unix(0, e.order).UTC()
 	step := opened.state.Step(e.sample, f.params)
 	point := f.point(e, step.Status)
@@ -230,7 +240,7 @@ func (f *fold) apply(e *entry) {
 		similarity := step.Similarity // the point keeps 8 bytes, not the step
 		point.Similarity = &similarity
 	}
-	f.out.points = append(f.out.points, point)
+	f.measure(point)
 	f.follow(e, &opened.loops, &point)
 	if step.Formed != nil {
 		f.out.baselines = append(f.out.baselines, baselineRow(c.key(), step.Formed, point.EventTime, point.Received))
@@ -246,8 +256,13 @@ func (f *fold) apply(e *entry) {
 }
 
 func (f *fold) skip(e *entry, status aapdrift.Status) {
-	f.out.points = append(f.out.points, f.point(e, status))
+	f.measure(f.point(e, status))
 	f.finish(e)
+}
+
+func (f *fold) measure(point store.DriftPoint) {
+	f.out.points = append(f.out.points, point)
+	f.unstored[point.TraceDigest] = struct{}{}
 }
 
 func (f *fold) finish(e *entry) {
@@ -255,14 +270,16 @@ func (f *fold) finish(e *entry) {
 	f.out.finish(e.message.Received)
 }
 
-// take appends the output since the last call to a batch. At a checkpoint it has the states that list all
-// messages finished so far: call stored when they are durable, and before the next checkpoint.
+// take appends the output since the last call to a batch. The output of the last call must be durable. At a checkpoint it
+// has the states that list all messages finished so far: call stored when they are durable, and before the next checkpoint.
 func (f *fold) take(all *batch, checkpoint bool) error {
 	if f.fault != nil {
 		return f.fault
 	}
 	all.add(&f.out)
 	f.out.reset()
+	f.storing, f.unstored = f.unstored, f.storing
+	clear(f.unstored)
 	if !checkpoint {
 		return nil
 	}

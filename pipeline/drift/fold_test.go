@@ -24,7 +24,7 @@ type script struct {
 }
 
 func newScript() *script {
-	return &script{bench: newBench(publishedRule(), noCards{}, nil), at: noon, found: map[string]string{}}
+	return &script{bench: newBench(publishedRule(), noCards{}, newTable()), at: noon, found: map[string]string{}}
 }
 
 // send delivers a trace a millisecond after the previous one.
@@ -41,6 +41,9 @@ func (s *script) finish() {
 	y := s.take()
 	for _, p := range y.points {
 		s.found[p.TraceID] += p.Status + " "
+	}
+	if s.states != nil {
+		s.states.insertPoints(y.points)
 	}
 	s.alerts += len(y.alerts)
 }

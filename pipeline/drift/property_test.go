@@ -434,8 +434,8 @@ func TestRestoredStateIsEqual(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			encoded, err := again.content.append(nil, again.reached)
-			if err != nil || !bytes.Equal(encoded, row.State) || again.last != c.last || again.version != c.version || again.applied != c.applied {
+			encoded, err := again.content.append(nil, again.reached, again.latest)
+			if err != nil || !bytes.Equal(encoded, row.State) || again.last != c.last || again.latest != c.latest || again.version != c.version || again.applied != c.applied {
 				t.Errorf("restored %+v, want %+v; error %v", again, c, err)
 			}
 		}

@@ -30,6 +30,7 @@ type entry struct {
 	id      fingerprint // of the trace id
 	order   int64       // nanoseconds: the earlier of the trace's time and its arrival
 	future  bool        // the trace is dated after its arrival
+	copied  bool        // the trace has a point of an earlier message (see doubtful)
 
 	since    mark // the partition's progress when the entry arrived
 	released bool

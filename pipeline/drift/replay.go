@@ -104,6 +104,9 @@ type replaying struct {
 	summary    ReplaySummary
 }
 
+// traceMark is the first half of a trace's digest.
+type traceMark [16]byte
+
 // pass folds the whole stream, and passes the output within the bounds to take.
 func (w *replaying) pass(ctx context.Context, take func(context.Context, *batch) error) error {
 	w.begin, w.end = [subject.Partitions]time.Time{}, [subject.Partitions]time.Time{}
@@ -114,7 +117,7 @@ func (w *replaying) pass(ctx context.Context, take func(context.Context, *batch)
 			folds[p] = newFold(p, w.state.Created, &w.Rules, w.pins, w.registry.RetainUntil)
 		}
 	}
-	reducer := newReducer(w.registry)
+	reducer, seen := newReducer(w.registry), map[traceMark]struct{}{}
 	for inbox, err := range walk.Slices(ctx, w.Client, stream.ConsumerConfig{Stream: stream.Traces}, w.state, 0) {
 		if err != nil {
 			return err
@@ -134,6 +137,11 @@ func (w *replaying) pass(ctx context.Context, take func(context.Context, *batch)
 			e, err := reducer.reduce(ctx, *m)
 			if err != nil {
 				return err
+			}
+			if !e.refused && e.ending == nil {
+				trace := traceMark(e.sample.Digest[:])
+				_, e.copied = seen[trace]
+				seen[trace] = struct{}{}
 			}
 			folds[m.Partition].receive(e)
 		}

@@ -41,7 +41,7 @@ func (f *fold) open(c *series) (*content, error) {
 	opened := new(content)
 	if c.packed != nil {
 		var err error
-		if opened, _, err = unpack(c.packed); err != nil {
+		if opened, _, _, err = unpack(c.packed); err != nil {
 			return nil, fmt.Errorf("series of agent %q under card %q: %w", c.agent, c.card, err)
 		}
 	}
@@ -66,7 +66,7 @@ func (f *fold) pack(c *series) error {
 	if err != nil {
 		return err
 	}
-	if f.scratch, err = opened.append(f.scratch[:0], c.reached); err != nil {
+	if f.scratch, err = opened.append(f.scratch[:0], c.reached, c.latest); err != nil {
 		return err
 	}
 	f.bytes += len(f.scratch) - len(c.packed)

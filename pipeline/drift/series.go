@@ -21,6 +21,7 @@ type series struct {
 
 	last    int64 // order of the trace applied last, ignoring traces dated after their arrival; 0 before the first
 	reached int64 // greatest order of the traces applied, including those
+	latest  int64 // greatest time of the traces applied, by their own clocks; reached at least
 
 	version uint64   // number of finished messages; each way to finish a message gives the same state
 	applied uint64   // every message of the series up to this sequence is finished
@@ -123,10 +124,11 @@ func resume(row *store.DriftState) (*series, error) {
 		above:   row.AppliedAbove,
 	}
 	var err error
-	if c.content, c.reached, err = unpack(row.State); err != nil {
+	if c.content, c.reached, c.latest, err = unpack(row.State); err != nil {
 		return nil, err
 	}
 	c.reached = max(c.reached, c.last)
+	c.latest = max(c.latest, c.reached)
 	if isPacked(row.State) {
 		c.packed = bytes.Clone(row.State) // the row may share its bytes with all others
 	}

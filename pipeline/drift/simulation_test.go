@@ -179,6 +179,15 @@ func (r *simulatedRows) DriftStates(ctx context.Context, _ time.Time, series map
 	return states, err
 }
 
+func (r *simulatedRows) FirstMeasured(ctx context.Context, created time.Time, traces []store.TraceTime) (first map[schema.Digest]uint64, err error) {
+	o := sim.Operation{Name: "select first points", Key: fmt.Sprint(len(traces), " traces")}
+	err = r.process.Do(ctx, o, func() error {
+		first = r.tables.firstMeasured(created, traces)
+		return nil
+	})
+	return first, err
+}
+
 func (r *simulatedRows) DriftStatesOf(ctx context.Context, _ time.Time, agents map[int][]string) (states []store.DriftState, err error) {
 	o := sim.Operation{Name: "select states of agents", Key: fmt.Sprint(len(agents), " partitions")}
 	err = r.process.Do(ctx, o, func() error {

@@ -127,3 +127,25 @@ func TestAgentTraces(t *testing.T) {
 		}
 	}
 }
+
+// The first point of a trace is that of its earliest message, whichever engine measured it; points of another stream do not
+// count.
+func TestFirstMeasured(t *testing.T) {
+	s, _ := open(t)
+	first := DriftPoint{
+		AgentID: "a", CardID: "ac-1", TraceID: "tr-1", TraceDigest: schema.DigestOf([]byte("a")), EngineVersion: "1",
+		EventTime: firstEvent, Received: firstReceived, StreamCreated: streamCreated, Sequence: 7, Status: "normal",
+	}
+	again := first
+	again.EngineVersion, again.Sequence, again.Received = "2", 9, firstReceived.Add(time.Hour)
+	if err := s.InsertDriftPoints(t.Context(), []DriftPoint{again, first}); err != nil {
+		t.Fatal(err)
+	}
+	asked := []TraceTime{{first.TraceDigest, firstEvent}, {schema.DigestOf([]byte("absent")), firstEvent.Add(48 * time.Hour)}}
+	if found, err := s.FirstMeasured(t.Context(), streamCreated, asked); err != nil || len(found) != 1 || found[first.TraceDigest] != 7 {
+		t.Errorf("the first points are of messages %v, error %v; want 7", found, err)
+	}
+	if found, err := s.FirstMeasured(t.Context(), streamCreated.Add(time.Second), asked); err != nil || len(found) != 0 {
+		t.Errorf("in another stream the first points are of messages %v, error %v; want none", found, err)
+	}
+}

@@ -293,3 +293,31 @@ func (r Reader) LookUpDriftPoints(ctx context.Context, points []DriftPoint) (map
 	}
 	return found, nil
 }
+
+// TraceTime names a trace, with its own time, by which its rows are found.
+type TraceTime struct {
+	Digest    schema.Digest
+	EventTime time.Time
+}
+
+// FirstMeasured returns which of the traces have a drift point from the stream that was created at the given time, of any
+// engine, and for each the sequence of the first message that has one. Pass at most a few thousand.
+func (r Reader) FirstMeasured(ctx context.Context, streamCreated time.Time, traces []TraceTime) (map[schema.Digest]uint64, error) {
+	hours, digests := make([]uint32, len(traces)), make([]schema.Digest, len(traces))
+	for i, t := range traces {
+		hours[i], digests[i] = eventHour(t.EventTime), t.Digest
+	}
+	type row struct {
+		Digest schema.Digest `ch:"digest"`
+		First  uint64        `ch:"first"`
+	}
+	first := make(map[schema.Digest]uint64, len(traces))
+	for found, err := range database.Each[row](ctx, r.db, queryFirstMeasured, clickhouse.Named("created", nanoseconds(streamCreated)),
+		distinct("hours", hours), clickhouse.Named("digests", hexadecimal(digests))) {
+		if err != nil {
+			return nil, fmt.Errorf("look up the first points of %d traces: %w", len(traces), err)
+		}
+		first[found.Digest] = found.First
+	}
+	return first, nil
+}

@@ -142,6 +142,7 @@ var (
 	queryLoopAlerts          = mustQuery("loop_alerts")
 	queryLookupDriftAlerts   = mustQuery("lookup_drift_alerts")
 	queryLookupDriftPoints   = mustQuery("lookup_drift_points")
+	queryFirstMeasured       = mustQuery("first_measured")
 	queryLookupLetters       = mustQuery("lookup_letters")
 	queryLookupTraces        = mustQuery("lookup_traces")
 	queryLookupVerdicts      = mustQuery("lookup_verdicts")
