@@ -160,6 +160,7 @@ simulate:
 shards:
 	PLUMBLINE_TEST_SHARDS=1 $(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 30m -p 1 \
 	  ./pipeline/database ./pipeline/store ./pipeline/verifier ./pipeline/drift ./pipeline/exporter ./pipeline/reconcile ./pipeline/reading ./web ./integration/queries
+	PLUMBLINE_TEST_SHARDS=1 $(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 10m -run Shard ./pipeline/opledger
 	PLUMBLINE_TEST_SHARDS=1 $(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 10m -run 'ExternalServers' ./cmd/plumbline
 	$(TEST_ENV) $(GO) test $(RACE) -count 1 -timeout 10m -run TestFleetOnShards ./integration -v -shards
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sort"
 	"strings"
 	"time"
 
@@ -42,6 +43,7 @@ type Auditor struct {
 	Rows   AuditRows
 
 	chains map[string]ledger.Chain // by agent
+	stored map[string]uint64       // by agent: the highest sequence that had a row when the stream was opened
 	source Source
 	inbox  []stream.Message
 	faults prometheus.Counter
@@ -68,14 +70,28 @@ func (a *Auditor) Run(ctx context.Context) (err error) {
 		if a.inbox, err = fetch(ctx, a.Env, "fetch entries of agents' ledgers", a.source, a.inbox, batchMessages); err != nil {
 			return service.UnlessEnded(ctx, err)
 		}
-		if err := a.audit(work); err != nil {
-			return err
+		for rest := a.inbox; len(rest) > 0; {
+			batch := narrow(rest)
+			if err := a.audit(work, batch); err != nil {
+				return err
+			}
+			rest = rest[len(batch):]
 		}
 	}
 	return nil
 }
 
-// open reads how far each ledger is stored, and starts reading after that.
+// narrow returns the first messages, whose sequences lie within batchMessages. Messages between them
+// may have been deleted, so fewer than batchMessages messages can be further apart.
+func narrow(messages []stream.Message) []stream.Message {
+	n := sort.Search(len(messages), func(i int) bool { return messages[i].Sequence-messages[0].Sequence >= batchMessages })
+	return messages[:n]
+}
+
+// open reads how far each ledger is stored, and starts reading where rows may be missing. A crash may
+// have left a part of a batch: on a cluster, one shard can refuse the rows that another has stored.
+// The rows of one agent are on one shard, and are stored in their order. All rows of earlier batches
+// are stored, and the sequences of a batch lie within batchMessages (narrow).
 func (a *Auditor) open(ctx context.Context) error {
 	state, err := a.Broker.StreamState(ctx, stream.AgentLedger)
 	if err != nil {
@@ -85,10 +101,11 @@ func (a *Auditor) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.chains = make(map[string]ledger.Chain, len(heads))
-	behind := Position{Stream: state.Created}
+	a.chains, a.stored = make(map[string]ledger.Chain, len(heads)), make(map[string]uint64, len(heads))
+	var newest uint64
 	for _, head := range heads {
-		behind.Sequence = max(behind.Sequence, head.Sequence)
+		a.stored[head.AgentID] = head.Sequence
+		newest = max(newest, head.Sequence)
 		if head.Entries == 0 {
 			continue
 		}
@@ -98,20 +115,24 @@ func (a *Auditor) open(ctx context.Context) error {
 		}
 		a.chains[head.AgentID] = ledger.Resume(&ledger.Entry{Seq: head.Seq, Hash: hash})
 	}
-	a.source, err = openReader(ctx, a.Broker, stream.AgentLedger, behind, &a.progress)
+	certain := Position{state.Created, newest - min(newest, batchMessages)}
+	a.source, err = openReader(ctx, a.Broker, stream.AgentLedger, certain, &a.progress)
 	return err
 }
 
-// audit verifies the messages of the inbox, publishes alerts on faults, and stores the rows. The
-// rows are the checkpoint, so they come last.
-func (a *Auditor) audit(ctx context.Context) error {
+// audit verifies a batch of messages, publishes alerts on faults, and stores the rows. The rows are
+// the checkpoint, so they come last. It skips the messages whose rows were stored before.
+func (a *Auditor) audit(ctx context.Context, batch []stream.Message) error {
 	var rows []store.LedgerEntry
 	var doubtful []doubt
-	for i := range a.inbox {
-		m := &a.inbox[i]
+	for i := range batch {
+		m := &batch[i]
 		agent, err := subject.ParseLedger(m.Subject)
 		if err != nil {
 			a.Env.Log.Error("message is not an entry of an agent's ledger, skipped", "sequence", m.Sequence, "error", err)
+			continue
+		}
+		if m.Sequence <= a.stored[agent] {
 			continue
 		}
 		row, entry, behind := a.judge(agent, m)
@@ -135,7 +156,7 @@ func (a *Auditor) audit(ctx context.Context) error {
 	if err := a.Env.Retry.Do(ctx, "insert entries of agents' ledgers", func() error { return a.Rows.InsertLedger(ctx, rows) }); err != nil {
 		return err
 	}
-	a.progress.stored(a.inbox)
+	a.progress.stored(batch)
 	return nil
 }
 
