@@ -25,7 +25,7 @@ import (
 type AuditRows interface {
 	Rows
 	LedgerHeads(ctx context.Context, streamCreated time.Time) ([]store.LedgerHead, error)
-	LedgerEntriesAt(ctx context.Context, streamCreated time.Time, places []store.LedgerPlace) ([]store.HeldEntry, error)
+	LedgerEntriesAt(ctx context.Context, places []store.LedgerPlace) ([]store.HeldEntry, error)
 }
 
 // AuditBroker is the auditor's broker.
@@ -271,7 +271,7 @@ func (a *Auditor) explain(ctx context.Context, rows []store.LedgerEntry, doubtfu
 	for i, d := range doubtful {
 		places[i] = store.LedgerPlace{Ledger: rows[d.row].Ledger, Seq: d.entry.Seq}
 	}
-	stored, err := a.Rows.LedgerEntriesAt(ctx, a.source.StreamCreated(), places)
+	stored, err := a.Rows.LedgerEntriesAt(ctx, places)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/plumbline/plumbline/engine/enginetest"
 	"github.com/plumbline/plumbline/ledger"
@@ -187,4 +188,41 @@ func refuseInserts(t *testing.T, rig *pipelinetest.Rig, shard int, refuse bool) 
 	if err := errors.Join(admin.Exec(t.Context(), statement), admin.Close()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A ledger goes on after its stream was removed and created again. An agent that sends all its entries
+// again repeats them. A ledger that begins anew hides the earlier entries, and is reported.
+func TestLedgersGoOnInANewStream(t *testing.T) {
+	rig := pipelinetest.New(t)
+	from := newAgents(t, rig)
+	next, _ := agentLedger(t, ledger.Opening{Agent: "next", Created: streamMade}, 3)
+	again, _ := agentLedger(t, ledger.Opening{Agent: "again", Created: streamMade}, 3)
+	first := auditor(t, rig)
+	from.send("next", next[:2]...)
+	from.send("again", again[:2]...)
+	await(t, rig, "fault = ''", 4)
+	first.Stop(t)
+	js, err := jetstream.New(from.conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteStream(t.Context(), stream.AgentLedger); err != nil {
+		t.Fatal(err)
+	}
+	pipelinetest.EnsureTopology(t, rig.Client)
+	second := auditor(t, rig)
+	from.send("next", next[2])
+	from.send("again", again[:3]...)
+	await(t, rig, "fault = ''", 6)
+	second.Stop(t)
+	third := auditor(t, rig) // the new stream has entries of both
+	from.send("next", next[3])
+	from.send("again", again[3])
+	await(t, rig, "fault = ''", 8)
+	await(t, rig, "ledger = 'again' AND startsWith(fault, 'repeat: ')", 2)
+	from.wantHonest(8)
+	anew, _ := agentLedger(t, ledger.Opening{Agent: "next", Created: streamMade.Add(1)}, 0)
+	from.send("next", anew...)
+	await(t, rig, "ledger = 'next' AND startsWith(fault, 'continuation: ')", 1)
+	third.Stop(t)
 }

@@ -33,14 +33,15 @@ func (w Writer) InsertLedger(ctx context.Context, entries []LedgerEntry) error {
 // LedgerHead is how far an agent's ledger was read, and its newest valid entry.
 type LedgerHead struct {
 	AgentID  string `ch:"agent_id"`
-	Sequence uint64 `ch:"last_sequence"` // of the last message, valid or not
+	Sequence uint64 `ch:"last_sequence"` // of the last message of the stream, valid or not; 0 if it has none
 	Entries  uint64 `ch:"entries"`       // number of valid entries
 	Seq      uint64 `ch:"last_seq"`      // of the newest valid entry; meaningless if Entries is 0
 	Hash     string `ch:"last_hash"`     // the same
 }
 
-// LedgerHeads returns the heads of all agents' ledgers that were read from the stream that was
-// created at the given time.
+// LedgerHeads returns the heads of all agents' ledgers, with the sequences of the stream that was
+// created at the given time. The newest entry of a ledger that has none in this stream is that of an
+// earlier stream: the stream may have been created again, and the ledger goes on.
 func (r Reader) LedgerHeads(ctx context.Context, streamCreated time.Time) ([]LedgerHead, error) {
 	return read[LedgerHead](ctx, r.db, "the heads of agents' ledgers", queryLedgerHeads, clickhouse.Named("created", streamCreated.UnixNano()))
 }
@@ -62,13 +63,13 @@ type HeldEntry struct {
 	Hash       string `ch:"hash"`
 }
 
-// LedgerEntriesAt returns the valid entries at the given places, in order of arrival, from the
-// stream that was created at the given time. A place has one entry for each file of the ledger.
-func (r Reader) LedgerEntriesAt(ctx context.Context, streamCreated time.Time, places []LedgerPlace) ([]HeldEntry, error) {
+// LedgerEntriesAt returns the valid entries at the given places, in order of arrival, also those of
+// earlier streams. A place has one entry for each file of the ledger.
+func (r Reader) LedgerEntriesAt(ctx context.Context, places []LedgerPlace) ([]HeldEntry, error) {
 	ledgers, seqs := make([]string, len(places)), make([]uint64, len(places))
 	for i, p := range places {
 		ledgers[i], seqs[i] = p.Ledger, p.Seq
 	}
-	return read[HeldEntry](ctx, r.db, "entries of agents' ledgers", queryLedgerEntriesAt, clickhouse.Named("created", streamCreated.UnixNano()),
+	return read[HeldEntry](ctx, r.db, "entries of agents' ledgers", queryLedgerEntriesAt,
 		clickhouse.Named("ledgers", ledgers), clickhouse.Named("seqs", seqs))
 }
