@@ -1,11 +1,19 @@
 package exporter
 
 import (
+	"bytes"
 	"context"
+	"crypto/ed25519"
+	"fmt"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/plumbline/plumbline/aivs"
+	"github.com/plumbline/plumbline/aivs/keyring"
+	"github.com/plumbline/plumbline/pipeline/keystore"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
@@ -39,14 +47,126 @@ func TestClockJumps(t *testing.T) {
 			t.Errorf("session %s has %d bundles, want %d", session, got, want)
 		}
 	}
+	awaitRow(t, rig, "before", 2)
+}
+
+// awaitRow waits until the newest row of a session has this many bundles.
+func awaitRow(t *testing.T, rig *pipelinetest.Rig, session string, bundles uint64) {
+	t.Helper()
 	pipelinetest.Await(t, "the newest row of a session", func() bool {
 		for s, err := range rig.Store.RecordedSessions(t.Context()) {
-			if err == nil && s.SessionID == "before" {
-				return s.Bundles == 2
+			if err == nil && s.SessionID == session {
+				return uint64(s.Bundles) == bundles
 			}
 		}
 		return false
 	})
+}
+
+// A clock that was ahead and is right again dates bundles right: they stay valid once their key is replaced.
+// The rows of a session that was sealed meanwhile keep their order, also after a restart.
+func TestClockThatWasAhead(t *testing.T) {
+	rig, cfg := site(t)
+	var ahead atomic.Int64
+	wall := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	start := func() *pipelinetest.Stage {
+		return pipelinetest.Go(t, func(ctx context.Context) error { return exportingBy(ctx, t, wall, rig, cfg, &pipelinetest.Fault{}) })
+	}
+	stage := start()
+	goOn := func(n int) {
+		t.Helper()
+		rig.Publish(t, numbered(fmt.Sprint("tr-", 3+n), "ahead", 3+n, ""))
+		requestEnd(t, rig, "ahead")
+		pipelinetest.Await(t, "the next part", func() bool { return parts(t, rig, "ahead") == n })
+		awaitRow(t, rig, "ahead", uint64(n))
+	}
+	ahead.Store(int64(24 * time.Hour))
+	publishGaps(t, rig, "ahead")
+	pipelinetest.Await(t, "session ahead", func() bool { return sealedRecord(t, rig, "ahead") })
+	ahead.Store(0)
+	publishGaps(t, rig, "after")
+	pipelinetest.Await(t, "session after", func() bool { return sealedRecord(t, rig, "after") })
+	goOn(2)
+	stage.Stop(t)
+	stage = start()
+	goOn(3)
+	stage.Stop(t)
+
+	slot := keystore.Slot{Path: cfg.keyFile(), Purpose: keyring.Session}
+	first, err := slot.Load(t.Context(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rotated, err := slot.Rotate(t.Context(), keystore.Period{From: time.Now().Add(time.Second)}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundles, err := rig.Store.Bundles(t.Context(), "a", "after")
+	if err != nil || len(bundles) != 1 {
+		t.Fatal(err, len(bundles))
+	}
+	data, err := os.ReadFile(filepath.Join(cfg.bundleDir(), bundles[0].Path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := aivs.Verify(bytes.NewReader(data), aivs.Options{Signer: func(key ed25519.PublicKey, at time.Time) error {
+		return rotated.Ring.Accept([]ed25519.PublicKey{first.Entry.Public()}, key, keyring.Session, at)
+	}})
+	if err != nil || !report.Intact {
+		t.Errorf("the bundle is dated %s: %v, error %v", bundles[0].ExportedAt, report, err)
+	}
+}
+
+// A clock that was ahead of the end of the key stops sealing only for as long.
+func TestClockThatWasAheadOfTheKeysEnd(t *testing.T) {
+	rig, cfg := site(t)
+	slot := keystore.Slot{Path: cfg.keyFile(), Purpose: keyring.Session}
+	if err := os.MkdirAll(filepath.Dir(slot.Path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := slot.New(t.Context(), keystore.Period{From: time.Now().Add(-time.Minute), Until: time.Now().Add(12 * time.Hour)}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	var ahead, asked atomic.Int64
+	wall := func() time.Time {
+		if ahead.Load() > 0 {
+			asked.Add(1)
+		}
+		return time.Now().Add(time.Duration(ahead.Load()))
+	}
+	pipelinetest.Go(t, func(ctx context.Context) error { return exportingBy(ctx, t, wall, rig, cfg, &pipelinetest.Fault{}) })
+	publishGaps(t, rig, "before")
+	pipelinetest.Await(t, "session before", func() bool { return sealedRecord(t, rig, "before") })
+	ahead.Store(int64(24 * time.Hour))
+	pipelinetest.Await(t, "a look at the wrong clock", func() bool { return asked.Load() > 0 })
+	ahead.Store(0)
+	publishGaps(t, rig, "after")
+	pipelinetest.Await(t, "session after", func() bool { return sealedRecord(t, rig, "after") })
+}
+
+// A look does not hold the clock ahead. A correction follows the wall clock back if that is far behind.
+func TestClockIsCorrected(t *testing.T) {
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		behind    time.Duration
+		corrected bool
+	}{{4 * time.Second, false}, {6 * time.Second, true}, {24 * time.Hour, true}} {
+		wall := noon
+		clock := newClock(func() time.Time { return wall })
+		clock.now()
+		wall = noon.Add(time.Hour)
+		if at := clock.look(); !at.Equal(wall) {
+			t.Errorf("the time is %s, want %s", at, wall)
+		}
+		wall = noon.Add(-c.behind)
+		if at := clock.look(); at.Before(noon) || at.After(noon.Add(time.Minute)) {
+			t.Errorf("%s before noon the time is %s", c.behind, at)
+		}
+		corrected := clock.correct()
+		if at := clock.now(); corrected != c.corrected || at.Equal(wall) != c.corrected {
+			t.Errorf("%s behind: corrected %v, to %s", c.behind, corrected, at)
+		}
+	}
 }
 
 func parts(t *testing.T, rig *pipelinetest.Rig, session string) int {

@@ -16,24 +16,25 @@ import (
 // openSession is an open session with its receipts that are not known to be in a bundle. Of a
 // long session it keeps those with the lowest sequences.
 type openSession struct {
-	key       store.SessionKey
-	receipts  []schema.Receipt // in order of arrival; may contain repeated ones
-	bytes     int64            // total size of their records
-	keep      int              // how many receipts are kept before any is left out
-	overflow  overflow         // summary of the receipts left out
-	from      uint64           // in RECEIPTS: no earlier message has a receipt of receipts or overflow
-	short     bool             // its plan needs some of those left out
-	fixed     bool             // that plan is in the bucket and must be carried out once they have been read again
-	highest   uint64           // highest sequence that has a receipt
-	ended     bool             // a trace ended the session
-	requested bool             // sealing was requested,
-	through   uint64           // to be done once all traces up to this sequence have receipts
-	message   uint64           // in RECEIPTS: the first message with one of the receipts
-	first     time.Time        // broker time of that message
-	last      time.Time        // broker time of the newest
-	scheduled time.Time        // the first scheduled time after first; zero until computed
-	heldUntil time.Time        // it cannot be sealed, and is not tried again before this time
-	held      string           // the reason as last reported
+	key        store.SessionKey
+	receipts   []schema.Receipt // in order of arrival; may contain repeated ones
+	bytes      int64            // total size of their records
+	keep       int              // how many receipts are kept before any is left out
+	overflow   overflow         // summary of the receipts left out
+	from       uint64           // in RECEIPTS: no earlier message has a receipt of receipts or overflow
+	short      bool             // its plan needs some of those left out
+	fixed      bool             // that plan is in the bucket and must be carried out once they have been read again
+	highest    uint64           // highest sequence that has a receipt
+	ended      bool             // a trace ended the session
+	requested  bool             // sealing was requested,
+	through    uint64           // to be done once all traces up to this sequence have receipts
+	message    uint64           // in RECEIPTS: the first message with one of the receipts
+	first      time.Time        // broker time of that message
+	last       time.Time        // broker time of the newest
+	scheduled  time.Time        // the first scheduled time after first; zero until computed
+	heldUntil  time.Time        // it cannot be sealed, and is not tried again before this time
+	held       string           // the reason as last reported
+	rowVersion uint64           // of its row in table sessions that this process wrote last; 0: none
 }
 
 // index is the state that is folded from stream RECEIPTS.

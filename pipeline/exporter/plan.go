@@ -208,7 +208,7 @@ func (e *exporter) newPlan(j *job, last *seal.Record, n int, now int64) seal.Rec
 		ExportedAt: now, KeyID: e.keyID, Previous: last.SHA256, Reason: j.reason,
 		LastPart: n == len(s.receipts) && s.whole() && (s.ended || s.requested || j.reason != seal.ReasonRotation && j.reason != seal.ReasonSchedule),
 		File:     seal.File(s.key.AgentID, s.key.SessionID, now),
-		Session:  seal.Session{Carry: last.Session.Carry},
+		Session:  seal.Session{Carry: last.Session.Carry}, RowVersion: last.RowVersion,
 	}
 }
 
@@ -253,9 +253,9 @@ func (e *exporter) lastRecord(ctx context.Context, key store.SessionKey) (seal.R
 	return record, revision, err
 }
 
-// clock returns the times that the exporter writes. It follows this machine's wall clock, but
-// never goes back when that is set back. So nothing is dated before its cause: a bundle before
-// its key, a row before the row that it replaces.
+// clock returns the times that the exporter writes. It follows this machine's wall clock. If that is set
+// back, time goes on from where it was, so nothing is dated before its cause, such as a bundle before its
+// key. Once the wall clock turns out to be right, correct follows it back.
 type clock struct {
 	wall func() time.Time
 
@@ -266,16 +266,46 @@ type clock struct {
 
 func newClock(wall func() time.Time) *clock { return &clock{wall: wall} }
 
-// now returns a time that is later than every time returned before.
+// now returns a time that is later than every time returned before, except those before a correction.
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now, since := c.wall().Round(0), time.Now()
+	c.last, c.since = c.next()
+	return c.last
+}
+
+// look returns the time without keeping it: what is only checked does not hold the clock ahead.
+func (c *clock) look() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, _ := c.next()
+	return now
+}
+
+func (c *clock) next() (now, since time.Time) {
+	now, since = c.wall().Round(0), time.Now()
 	if !c.last.IsZero() {
 		if goesOn := c.last.Add(max(since.Sub(c.since), 1)); now.Before(goesOn) {
 			now = goesOn
 		}
 	}
-	c.last, c.since = now, since
-	return now
+	return now, since
+}
+
+// farBehind is how far the wall clock must be behind before correct follows it.
+const farBehind = 5 * time.Second
+
+// correct goes back to the wall clock if that is far behind, and reports whether it was. The caller knows
+// that the wall clock is not too early. Bundles that are dated ahead would be invalid once their key
+// is replaced. The parts and the rows of a session keep their order without the clock (newPlan,
+// rowVersion).
+func (c *clock) correct() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, _ := c.next()
+	far := now.Sub(c.wall()) > farBehind
+	if far {
+		c.last = time.Time{}
+	}
+	return far
 }

@@ -138,7 +138,7 @@ func (j *job) sessionRow(now time.Time) store.Session {
 	_, why := j.result()
 	row := store.Session{
 		AgentID: j.part.AgentID, SessionID: j.part.SessionID,
-		Version: uint64(now.UnixNano()), UpdatedAt: now,
+		Version: j.rowVersion(now), UpdatedAt: now,
 		Status: store.SessionSealed, Reason: why,
 		Traces: uint64(len(receipts) + left.receipts), Bundles: uint32(j.part.Plan.Part), Ended: j.session.ended,
 	}
@@ -156,6 +156,17 @@ func (j *job) sessionRow(now time.Time) store.Session {
 		}
 	}
 	return row
+}
+
+// rowVersion returns the version of a row of the session. It is above that of every row before it, also
+// if that one was written by a clock that was ahead: it would replace this row.
+func (j *job) rowVersion(now time.Time) uint64 {
+	s, plan := j.session, &j.part.Plan
+	s.rowVersion = max(uint64(now.UnixNano()), s.rowVersion+1, plan.RowVersion+1)
+	if j.bundle != nil {
+		plan.RowVersion = s.rowVersion // finish stores it
+	}
+	return s.rowVersion
 }
 
 func (j *job) bundleRow() store.Bundle {

@@ -90,6 +90,9 @@ func (e *exporter) renewKey(ctx context.Context) error {
 			return err
 		}
 		e.key, e.keyID = opened.Private, opened.Entry.KeyID
+		if opened.Entry.ValidAt(e.clock.wall().Truncate(time.Second)) == nil && e.clock.correct() {
+			e.env.Log.Warn("the clock of this machine was ahead; bundles that were sealed meanwhile are dated ahead, the next ones are not")
+		}
 		return nil
 	})
 }
@@ -127,13 +130,17 @@ func (k *keeper) followLogKey(ctx context.Context) error {
 	}
 }
 
-// renewed returns the key in use now if it may sign.
+// renewed returns the key in use if it may sign now. If the wall clock is earlier than the key, the
+// clock was set back, and the exporter's time decides.
 func renewed(ctx context.Context, env *service.Env, clock *clock, live *keystore.Live) (*keystore.Opened, error) {
 	changed, err := live.Renew(ctx)
 	if err != nil {
 		return nil, err
 	}
-	opened, err := live.Current(clock.now())
+	opened, err := live.Current(clock.wall())
+	if errors.Is(err, keyring.ErrEarly) {
+		opened, err = live.Current(clock.look())
+	}
 	if err == nil && changed {
 		env.Log.Info("signing with another key", "purpose", opened.Entry.Purpose, "key_id", opened.Entry.KeyID)
 	}

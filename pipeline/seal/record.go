@@ -44,6 +44,7 @@ type Record struct {
 	File          string    `json:"file"`             // below the bundle directory
 	SHA256        string    `json:"sha256,omitempty"` // of the file, once sealed
 	Session       Session   `json:"session,omitzero"`
+	RowVersion    uint64    `json:"row_version,omitempty"` // of the newest row in table sessions; while planned: of the previous part
 }
 
 // Session is the input of the verdict on a part other than its traces. It is fixed in the plan,
