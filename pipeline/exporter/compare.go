@@ -96,6 +96,9 @@ func (e *exporter) compare(ctx context.Context, j *job) error {
 	if err := e.dropRepeated(ctx, j); err != nil {
 		return err
 	}
+	if err := e.dropSealed(ctx, j); err != nil {
+		return err
+	}
 	receipts := j.receipts()
 	j.repeated = len(receipts) == 0
 	j.part.Traces, j.differs = seal.Compare(j.part.Traces, receipts, j.part.Plan.After, j.part.Plan.Cut)
@@ -123,10 +126,15 @@ func (e *exporter) dropRepeated(ctx context.Context, j *job) error {
 			return err
 		}
 		if schema.DigestOf(data) == row.Digest {
-			j.session.receipts = slices.DeleteFunc(j.session.receipts, func(r schema.Receipt) bool { return r.Digest == row.Digest })
+			j.drop(row.Digest)
 		}
 	}
 	return nil
+}
+
+// drop removes the receipts of a trace that an earlier part holds.
+func (j *job) drop(digest schema.Digest) {
+	j.session.receipts = slices.DeleteFunc(j.session.receipts, func(r schema.Receipt) bool { return r.Digest == digest })
 }
 
 // merkle is the value in a card that commits the agent to a log (AAP section 4.7).

@@ -280,6 +280,44 @@ func TestRepeatedTracesAreSealedOnce(t *testing.T) {
 	}
 }
 
+// A copy of a sealed trace that the broker's clock dates before the trace replaces its row. It enters no
+// further bundle.
+func TestCopiesAreSealedOnceAfterTheClockWasSetBack(t *testing.T) {
+	s := newSite(t)
+	s.Register(t, pipelinetest.Card("ac", "a"))
+	s.judge(t)
+	stage := s.export(t, nil)
+	s.Publish(t, trace("tr-1", "s", 1), trace("tr-2", "s", 2))
+	s.requestEnd(t, "a", "s")
+	pipelinetest.Await(t, "the bundle", func() bool { return len(s.bundles(t, "a", "s")) == 1 })
+	stage.Stop(t)
+	s.Publish(t, republished(trace("tr-1", "s", 1)))
+	state, err := s.Client.StreamState(t.Context(), stream.Traces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pipelinetest.Await(t, "the copy stored", func() bool {
+		progress, err := s.Client.ConsumerProgress(t.Context(), stream.Traces, stream.VerifierConsumer)
+		return err == nil && progress.AckFloor >= state.LastSequence
+	})
+	// The row that the verifier stores of a message which the broker has dated an hour earlier: a test cannot
+	// set the broker's clock.
+	s.Exec(t, "INSERT INTO traces SELECT * REPLACE (received_at - INTERVAL 1 HOUR AS received_at, %d AS stream_sequence) FROM traces FINAL WHERE trace_id = 'tr-1'", state.LastSequence)
+	stage = s.export(t, nil)
+	s.requestEnd(t, "a", "s")
+	s.Publish(t, endedSession("other", 1)...)
+	pipelinetest.Await(t, "the bundle of a later session", func() bool { return len(s.bundles(t, "a", "other")) == 1 })
+	s.Publish(t, trace("tr-3", "s", 3))
+	s.requestEnd(t, "a", "s")
+	pipelinetest.Await(t, "the second part", func() bool { return len(s.bundles(t, "a", "s")) >= 2 })
+	if bundles := s.bundles(t, "a", "s"); len(bundles) == 2 {
+		if _, rows := s.check(t, bundles[1]); fmt.Sprint(traceIDs(t, rows)) != "[tr-3]" {
+			t.Errorf("the second part holds %s", traceIDs(t, rows))
+		}
+	}
+	stage.Stop(t)
+}
+
 // Sessions whose ids begin alike and that are sealed concurrently within one second each have
 // their own bundle, which states that second.
 func TestSessionsWithTheSamePrefixHaveTheirOwnFiles(t *testing.T) {

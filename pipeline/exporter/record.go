@@ -19,6 +19,7 @@ import (
 type Rows interface {
 	SessionTraces(ctx context.Context, q store.SessionQuery) iter.Seq2[*store.StoredTrace, error]
 	PartTraces(ctx context.Context, q store.PartQuery) iter.Seq2[*store.StoredTrace, error]
+	EarlierBundles(ctx context.Context, q store.EarlierQuery) ([]store.EarlierBundle, error)
 	NumberedTraces(ctx context.Context, questions []store.NumberQuestion) ([][]session.NumberedTrace, error)
 	PrecedingNumbers(ctx context.Context, questions []store.NumberQuestion) ([]*session.NumberedTrace, error)
 	PriorTraces(ctx context.Context, traceIDs []string) ([]session.PriorTrace, error)

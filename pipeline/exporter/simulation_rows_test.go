@@ -130,4 +130,9 @@ func (r *simulatedRows) InsertSealRuns(ctx context.Context, runs []store.SealRun
 	})
 }
 
+// EarlierBundles finds none: the simulated broker's clock is not set back.
+func (r *simulatedRows) EarlierBundles(context.Context, store.EarlierQuery) ([]store.EarlierBundle, error) {
+	return nil, nil
+}
+
 func (r *simulatedRows) InsertBundleCopies(context.Context, []store.BundleCopy) error { return nil }

@@ -147,6 +147,13 @@ func sessionMember(v *schema.SessionVerdict, rules redact.Rules) ([]byte, error)
 	return member, err
 }
 
+// LineDigest returns the digest of the line that a bundle has of a stored trace in traces.jsonl, which is
+// the trace_sha256 of its row.
+func LineDigest(stored *store.StoredTrace, rules redact.Rules) (schema.Digest, error) {
+	c := composer{Contents: Contents{rules: rules}}
+	return c.addLine(stored)
+}
+
 type composer struct {
 	Contents
 	reader
@@ -157,23 +164,9 @@ type composer struct {
 
 // add converts one trace to its row and its line of traces.jsonl.
 func (c *composer) add(stored *store.StoredTrace) error {
-	if !c.admits(stored) {
-		return ErrChanged
-	}
-	redacted := c.trace.Raw
-	if c.clean = c.rules.Clean(redacted); !c.clean {
-		var n redact.Count
-		var err error
-		if redacted, n, err = c.rules.Signed(redacted); err != nil {
-			return err
-		}
-		c.redactions.Add(n)
-	}
-	line := pyjson.Line(redacted)
-	c.lines = append(append(c.lines, line...), '\n')
-	digest := c.trace.Digest
-	if !bytes.Equal(line, c.trace.Raw) {
-		digest = schema.DigestOf(line)
+	digest, err := c.addLine(stored)
+	if err != nil {
+		return err
 	}
 	row, err := c.row(&c.trace, digest)
 	if err != nil {
@@ -181,6 +174,28 @@ func (c *composer) add(stored *store.StoredTrace) error {
 	}
 	c.rows = append(c.rows, row)
 	return nil
+}
+
+// addLine adds the line of traces.jsonl of one trace, and returns its digest.
+func (c *composer) addLine(stored *store.StoredTrace) (digest schema.Digest, err error) {
+	if !c.admits(stored) {
+		return digest, ErrChanged
+	}
+	redacted := c.trace.Raw
+	if c.clean = c.rules.Clean(redacted); !c.clean {
+		var n redact.Count
+		if redacted, n, err = c.rules.Signed(redacted); err != nil {
+			return digest, err
+		}
+		c.redactions.Add(n)
+	}
+	line := pyjson.Line(redacted)
+	c.lines = append(append(c.lines, line...), '\n')
+	digest = c.trace.Digest
+	if !bytes.Equal(line, c.trace.Raw) {
+		digest = schema.DigestOf(line)
+	}
+	return digest, nil
 }
 
 // row converts a trace, whose line has the digest line, to its row of the audit log.

@@ -75,6 +75,31 @@ func (r Reader) Bundles(ctx context.Context, agentID, sessionID string) ([]Bundl
 	return read[Bundle](ctx, r.db, "bundles", queryBundles, bundlesOf(agentID, sessionID, "")...)
 }
 
+// EarlierQuery selects bundles of a session: those of the parts before Part whose events overlap a range,
+// and, where it has trace ids, which hold one of them.
+type EarlierQuery struct {
+	Session  SessionKey
+	Part     int64
+	From, To time.Time
+	TraceIDs []string
+}
+
+// EarlierBundle is where a bundle is, and the range of its events.
+type EarlierBundle struct {
+	Part       uint32        `ch:"part"`
+	Path       string        `ch:"path"` // within the bundle directory
+	SHA256     schema.Digest `ch:"sha256"`
+	FirstEvent time.Time     `ch:"first_event"`
+	LastEvent  time.Time     `ch:"last_event"`
+}
+
+// EarlierBundles returns the bundles that a query selects, ordered by part.
+func (r Reader) EarlierBundles(ctx context.Context, q EarlierQuery) ([]EarlierBundle, error) {
+	return read[EarlierBundle](ctx, r.db, "the earlier bundles of a session", queryEarlierBundles,
+		clickhouse.Named("agent", q.Session.AgentID), clickhouse.Named("session", q.Session.SessionID), clickhouse.Named("part", uint32(q.Part)),
+		clickhouse.Named("from", q.From.UnixNano()), clickhouse.Named("to", q.To.UnixNano()), clickhouse.Named("traces", append([]string{}, q.TraceIDs...)))
+}
+
 // bundlesOf returns the arguments of queryBundles. An empty one selects all bundles.
 func bundlesOf(agentID, sessionID, traceID string) []any {
 	return []any{clickhouse.Named("agent", agentID), clickhouse.Named("session", sessionID), clickhouse.Named("trace", traceID)}

@@ -124,6 +124,7 @@ var (
 	queryDriftAlerts         = mustQuery("drift_alerts")
 	queryDriftStates         = mustQuery("drift_states")
 	queryDriftStatesOf       = mustQuery("drift_states_of")
+	queryEarlierBundles      = mustQuery("earlier_bundles")
 	queryFailedWrites        = mustQuery("failed_writes")
 	queryHeldSessions        = mustQuery("held_sessions")
 	queryJudgedTraces        = mustQuery("judged_traces")
