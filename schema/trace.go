@@ -203,7 +203,8 @@ func (d *Decision) Claims() (grounded, inferred int) {
 type Receipt struct {
 	AgentID   string
 	SessionID string    // never empty: a trace without a session has a synthetic one
-	Sequence  uint64    // in stream TRACES
+	Stream    int64     // when stream TRACES was created, in Unix nanoseconds; 0 in old receipts, which lack it
+	Sequence  uint64    // in that stream
 	Digest    Digest    // of the record's bytes
 	EventTime time.Time // the trace's own time
 	Bytes     int       // of the record; 0 in old receipts, which lack it

@@ -126,7 +126,8 @@ func (a *API) endSession(w http.ResponseWriter, r *http.Request, grant auth.Gran
 	if err := a.record(r.Context(), event, err); err != nil {
 		return 0, fmt.Errorf("record the end of a session: %w", err)
 	}
-	if err := a.broker.RequestEnd(r.Context(), subject.Partition(end.AgentID), wire.EndRequest(end)); err != nil {
+	request := wire.EndRequest{AgentID: end.AgentID, SessionID: end.SessionID, ThroughSequence: end.ThroughSequence, Stream: state.Created.UnixNano()}
+	if err := a.broker.RequestEnd(r.Context(), subject.Partition(end.AgentID), request); err != nil {
 		return 0, fmt.Errorf("request the end of a session: %w", err)
 	}
 	return problem.WriteJSON(w, http.StatusAccepted, end), nil

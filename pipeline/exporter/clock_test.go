@@ -203,7 +203,7 @@ func TestClockIsNeverSetBack(t *testing.T) {
 func TestIdlenessFollowsTheBroker(t *testing.T) {
 	noon, cfg := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Default()
 	x := newIndex(10)
-	s := x.session(store.SessionKey{AgentID: "a", SessionID: "s"}, &stream.Message{Sequence: 1, Received: noon})
+	s := x.session(store.SessionKey{AgentID: "a", SessionID: "s"}, 0, &stream.Message{Sequence: 1, Received: noon})
 	x.newest = noon
 	for _, step := range []struct {
 		what  string

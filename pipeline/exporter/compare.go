@@ -22,7 +22,7 @@ func (e *exporter) readTraces(ctx context.Context, jobs []*job) error {
 	var parts []*job
 	for _, j := range jobs {
 		j.part.Traces = nil
-		if plan := &j.part.Plan; plan.Part > 2 || plan.Cut < j.session.highest {
+		if plan := &j.part.Plan; plan.Part > 2 || plan.Cut < j.session.highest || j.session.followed {
 			parts = append(parts, j)
 			continue
 		}
@@ -68,7 +68,7 @@ func (e *exporter) readPart(ctx context.Context, j *job) error {
 		}
 		return nil
 	}
-	query := store.PartQuery{Session: j.session.key, After: j.part.Plan.After, Cut: j.part.Plan.Cut}
+	query := store.PartQuery{Session: j.session.key, Stream: j.session.stream, After: j.part.Plan.After, Cut: j.part.Plan.Cut}
 	query.From, query.To, _, _ = extent(j.receipts())
 	if err := read(e.rows.PartTraces(ctx, query)); err != nil {
 		return err
@@ -101,21 +101,28 @@ func (e *exporter) compare(ctx context.Context, j *job) error {
 	}
 	receipts := j.receipts()
 	j.repeated = len(receipts) == 0
-	j.part.Traces, j.differs = seal.Compare(j.part.Traces, receipts, j.part.Plan.After, j.part.Plan.Cut)
+	j.part.Traces, j.differs = seal.Compare(j.part.Traces, receipts, func(row *store.StoredTrace) bool {
+		return e.index.isOf(j.session, row.StreamCreated)
+	}, j.part.Plan.After, j.part.Plan.Cut)
 	return nil
 }
 
 // dropRepeated removes from a part the traces that were published again long after they were
 // sealed. The broker stored such a trace a second time and the tables did not, so its row has a
 // sequence of an earlier part. The row alone is not enough to leave a trace out of a bundle:
-// stream TRACES must hold these bytes at that sequence.
+// stream TRACES must hold these bytes at that sequence. An earlier stream cannot confirm a row: what was sealed
+// from it is sealed again.
 func (e *exporter) dropRepeated(ctx context.Context, j *job) error {
+	current := e.index.created.UnixNano()
+	if j.session.stream != current {
+		return nil
+	}
 	receipted := make(map[schema.Digest]bool, len(j.session.receipts))
 	for i := range j.session.receipts {
 		receipted[j.session.receipts[i].Digest] = true
 	}
 	for _, row := range j.part.Traces {
-		if row.Sequence > j.part.Plan.After || !receipted[row.Digest] {
+		if row.Sequence > j.part.Plan.After || !receipted[row.Digest] || row.StreamCreated.UnixNano() != current {
 			continue
 		}
 		data, err := e.broker.Trace(ctx, row.Sequence)

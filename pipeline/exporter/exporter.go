@@ -190,6 +190,13 @@ func (e *exporter) backlog() service.Consumer {
 
 func (e *exporter) foldFor(ctx context.Context, wait time.Duration) error {
 	return e.env.Retry.Do(ctx, "fetch receipts", func() error {
+		if e.index.created.IsZero() { // what is folded may not name its stream
+			state, err := e.broker.StreamState(ctx, stream.Traces)
+			if err != nil {
+				return err
+			}
+			e.index.created = state.Created
+		}
 		var err error
 		e.inbox, err = e.source.Fetch(ctx, e.inbox[:0], fetchMessages, fetchBytes, wait)
 		for i := range e.inbox {
@@ -229,11 +236,11 @@ func (e *exporter) sealDue(ctx, work context.Context) (due int, err error) {
 	if err := e.renewKey(work); err != nil || len(e.index.sessions) == 0 {
 		return 0, err
 	}
-	floor, created, err := e.horizon(work)
+	floor, err := e.horizon(work)
 	if err != nil {
 		return 0, err
 	}
-	if err := e.reread(work, created); err != nil {
+	if err := e.reread(work); err != nil {
 		return 0, err
 	}
 	groups := e.due(floor)
@@ -251,22 +258,22 @@ func (e *exporter) sealDue(ctx, work context.Context) (due int, err error) {
 			break
 		}
 		due += len(group)
-		running.Go(func() error { return e.seal(work, group, floor, created) })
+		running.Go(func() error { return e.seal(work, group, floor) })
 	}
 	return due, running.Wait()
 }
 
-// horizon folds every receipt up to the verifier's ack floor on TRACES. It returns the floor and
-// the creation time of TRACES.
-func (e *exporter) horizon(ctx context.Context) (floor uint64, created time.Time, err error) {
+// horizon folds every receipt up to the verifier's ack floor on TRACES, and returns the floor.
+func (e *exporter) horizon(ctx context.Context) (floor uint64, err error) {
 	var last uint64
+	e.index.settled = len(e.index.streams)
 	err = e.env.Retry.Do(ctx, "read the verifier's progress", func() error {
 		reached, states, err := walk.Verified(ctx, e.broker, stream.Traces, stream.Receipts)
 		if err != nil {
 			return err
 		}
 		traces, receipts := states[0], states[1]
-		floor, created, last, e.index.asked = reached, traces.Created, receipts.LastSequence, receipts.Now
+		floor, e.index.created, last, e.index.asked = reached, traces.Created, receipts.LastSequence, receipts.Now
 		return nil
 	})
 	for err == nil && e.index.position < last {
@@ -275,7 +282,7 @@ func (e *exporter) horizon(ctx context.Context) (floor uint64, created time.Time
 	if err != nil {
 		err = fmt.Errorf("find the sessions that may be sealed: %w", err)
 	}
-	return floor, created, err
+	return floor, err
 }
 
 // seal seals a group of sessions by the steps below, in this order. If a step fails the whole
@@ -286,11 +293,11 @@ func (e *exporter) horizon(ctx context.Context) (floor uint64, created time.Time
 // After a crash the next start folds the receipts again and finds the same sessions due. Before a
 // plan is in the bucket nothing is durable, and a new plan is made. From then on the same plan is
 // carried out again: each step finds its earlier result and changes nothing.
-func (e *exporter) seal(ctx context.Context, group []*openSession, floor uint64, created time.Time) error {
+func (e *exporter) seal(ctx context.Context, group []*openSession, floor uint64) error {
 	return e.env.Retry.Do(ctx, "seal sessions", func() error {
 		var head *events.LogHead
 		began := time.Now()
-		jobs, err := e.plan(ctx, group, floor, created) // the existing plan, or a new one
+		jobs, err := e.plan(ctx, group, floor) // the existing plan, or a new one
 		if err != nil || len(jobs) == 0 {
 			return err
 		}
@@ -357,5 +364,8 @@ func (e *exporter) release(s *openSession, cut uint64) {
 	}
 	s.heldUntil, s.held, s.fixed = time.Time{}, "", false
 	e.index.closeEmpty(s)
-	e.behind = e.behind || e.index.sessions[s.key] != nil
+	e.behind = e.behind || e.index.sessions[streamKey{s.key, s.stream}] != nil
+	for range e.index.others(s) {
+		e.behind = true
+	}
 }

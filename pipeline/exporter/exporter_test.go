@@ -74,7 +74,7 @@ func (s *site) requestEnd(t testing.TB, agent, session string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	end := wire.EndRequest{AgentID: agent, SessionID: session, ThroughSequence: state.LastSequence}
+	end := wire.EndRequest{AgentID: agent, SessionID: session, ThroughSequence: state.LastSequence, Stream: state.Created.UnixNano()}
 	if err := s.Client.RequestEnd(t.Context(), subject.Partition(agent), end); err != nil {
 		t.Fatal(err)
 	}

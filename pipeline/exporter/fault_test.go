@@ -268,7 +268,7 @@ func requestEnd(t *testing.T, rig *pipelinetest.Rig, session string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	end := wire.EndRequest{AgentID: "a", SessionID: session, ThroughSequence: state.LastSequence}
+	end := wire.EndRequest{AgentID: "a", SessionID: session, ThroughSequence: state.LastSequence, Stream: state.Created.UnixNano()}
 	if err := rig.Client.RequestEnd(t.Context(), subject.Partition("a"), end); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,8 @@ package exporter
 
 import (
 	"cmp"
+	"iter"
+	"math"
 	"slices"
 	"sort"
 	"time"
@@ -13,10 +15,13 @@ import (
 	"github.com/plumbline/plumbline/schema"
 )
 
-// openSession is an open session with its receipts that are not known to be in a bundle. Of a
-// long session it keeps those with the lowest sequences.
+// openSession is an open session with its receipts of one stream TRACES that are not known to be in a
+// bundle. Of a long session it keeps those with the lowest sequences. A session that went on in a new
+// stream has several: a part holds traces of one stream, and those of the earlier stream are sealed first.
 type openSession struct {
 	key        store.SessionKey
+	stream     int64            // when that stream was created, in Unix nanoseconds; unknownStream
+	followed   bool             // a later stream has receipts of the session, too
 	receipts   []schema.Receipt // in order of arrival; may contain repeated ones
 	bytes      int64            // total size of their records
 	keep       int              // how many receipts are kept before any is left out
@@ -37,9 +42,22 @@ type openSession struct {
 	rowVersion uint64           // of its row in table sessions that this process wrote last; 0: none
 }
 
+// streamKey names what an openSession has.
+type streamKey struct {
+	store.SessionKey
+	stream int64
+}
+
+// unknownStream stands for an earlier stream TRACES whose receipts do not name it, because a verifier of an
+// earlier version wrote them.
+const unknownStream = 0
+
 // index is the state that is folded from stream RECEIPTS.
 type index struct {
-	sessions map[store.SessionKey]*openSession
+	sessions map[streamKey]*openSession
+	created  time.Time // of the current stream TRACES
+	streams  []int64   // the streams that messages named
+	settled  int       // how many of streams were named before created was read: they are not later than it
 	keep     int       // how many receipts of a session are kept
 	held     int       // sessions whose heldUntil is set
 	position uint64    // the RECEIPTS sequence that was folded last
@@ -48,29 +66,125 @@ type index struct {
 }
 
 func newIndex(keep int) *index {
-	return &index{sessions: map[store.SessionKey]*openSession{}, keep: keep}
+	return &index{sessions: map[streamKey]*openSession{}, keep: keep}
 }
 
 func (x *index) fold(m *stream.Message, receipts []schema.Receipt, end *wire.EndRequest) {
 	x.position, x.newest = m.Sequence, m.Received
 	for i := range receipts {
 		r := &receipts[i]
-		x.session(store.SessionKey{AgentID: r.AgentID, SessionID: r.SessionID}, m).add(r)
+		x.session(store.SessionKey{AgentID: r.AgentID, SessionID: r.SessionID}, x.streamOf(r.Stream, m), m).add(r)
 	}
 	if end != nil {
-		s := x.session(store.SessionKey{AgentID: end.AgentID, SessionID: end.SessionID}, m)
-		s.requested, s.through = true, max(s.through, end.ThroughSequence)
+		key := store.SessionKey{AgentID: end.AgentID, SessionID: end.SessionID}
+		s := x.session(key, x.streamOf(end.Stream, m), m)
+		s.through = max(s.through, end.ThroughSequence)
+		s.requested = true
+		for other := range x.others(s) { // its sequence says nothing about their streams
+			other.requested = true
+		}
 	}
 }
 
-func (x *index) session(key store.SessionKey, m *stream.Message) *openSession {
-	s := x.sessions[key]
+func (x *index) session(key store.SessionKey, of int64, m *stream.Message) *openSession {
+	if !slices.Contains(x.streams, of) {
+		x.streams = append(x.streams, of)
+	}
+	s := x.sessions[streamKey{key, of}]
 	if s == nil {
-		s = &openSession{key: key, keep: x.keep, message: m.Sequence, from: m.Sequence, first: m.Received}
-		x.sessions[key] = s
+		s = &openSession{key: key, stream: of, keep: x.keep, message: m.Sequence, from: m.Sequence, first: m.Received}
+		x.sessions[streamKey{key, of}] = s
 	}
 	s.last = m.Received
 	return s
+}
+
+// streamOf returns the stream of what a message names. A message that names none is of an earlier version. Its
+// stream is the current one, unless the message is older than that.
+func (x *index) streamOf(named int64, m *stream.Message) int64 {
+	if named == 0 && !m.Received.Before(x.created) {
+		return x.created.UnixNano()
+	}
+	return named
+}
+
+// others yields the same session in other streams.
+func (x *index) others(s *openSession) iter.Seq[*openSession] {
+	return func(yield func(*openSession) bool) {
+		for _, of := range x.streams {
+			if other := x.sessions[streamKey{s.key, of}]; other != nil && other != s && !yield(other) {
+				return
+			}
+		}
+	}
+}
+
+// past reports whether a stream no longer exists. The times of creation alone do not tell: the broker's clock may
+// have been set back.
+func (x *index) past(of int64) bool {
+	return of != x.created.UnixNano() && !slices.Contains(x.streams[x.settled:], of)
+}
+
+// precedes reports whether a stream is earlier than another one.
+func (x *index) precedes(a, b int64) bool {
+	switch pastA, pastB := x.past(a), x.past(b); {
+	case a == b:
+		return false
+	case pastA && pastB:
+		return a < b
+	case pastA || pastB:
+		return pastA
+	}
+	return a == x.created.UnixNano() // b was created since
+}
+
+// isOf reports whether a time of creation is that of the session's stream.
+func (x *index) isOf(s *openSession, created time.Time) bool {
+	of := created.UnixNano()
+	return of == s.stream || s.stream == unknownStream && of != x.created.UnixNano()
+}
+
+// floor returns the sequence up to which a session may be sealed. floor is that of the current stream.
+// Nothing follows in a stream that no longer exists. What was created since is for the next round.
+func (x *index) floor(s *openSession, floor uint64) uint64 {
+	switch {
+	case s.stream == x.created.UnixNano():
+		return floor
+	case x.past(s.stream):
+		return math.MaxUint64
+	}
+	return 0
+}
+
+// follows reports whether a session waits until what it has in an earlier stream is sealed. It also sets
+// followed.
+func (x *index) follows(s *openSession) (follows bool) {
+	s.followed = false
+	if len(x.streams) == 1 { // as nearly always
+		return false
+	}
+	for other := range x.others(s) {
+		if x.precedes(other.stream, s.stream) {
+			follows = true
+		} else {
+			s.followed = s.followed || len(other.receipts) > 0 || !other.whole()
+		}
+	}
+	return follows
+}
+
+// covered returns the highest sequence of the session's stream that parts contain. last is the record of
+// the session. Whatever is left of an earlier stream than the last part's is in parts, too, as streams are sealed in order.
+func (x *index) covered(s *openSession, last *seal.Record) uint64 {
+	switch {
+	case last.State == "":
+		return 0
+	case x.isOf(s, last.StreamCreated):
+		return last.Covered(last.StreamCreated)
+	case x.precedes(s.stream, last.StreamCreated.UnixNano()):
+		return math.MaxUint64
+	}
+	return 0
 }
 
 // clock returns broker time: the time of the newest message or, when no message arrives, the time
@@ -109,6 +223,8 @@ func (s *openSession) due(cfg *Config, at schedules, now time.Time, floor uint64
 		return seal.ReasonEnded
 	case s.requested:
 		return seal.ReasonRequested
+	case s.followed:
+		return seal.ReasonRotation
 	case now.Sub(s.last) >= cfg.Idle:
 		return seal.ReasonIdle
 	case s.met(at, now):
@@ -251,6 +367,6 @@ func (s *openSession) lacks(cfg *Config) bool {
 // closeEmpty removes a session from the index if it has no receipts left.
 func (x *index) closeEmpty(s *openSession) {
 	if len(s.receipts) == 0 && s.whole() {
-		delete(x.sessions, s.key)
+		delete(x.sessions, streamKey{s.key, s.stream})
 	}
 }

@@ -64,7 +64,7 @@ func TestNextPartIsBounded(t *testing.T) {
 // A session counts as held once, however often it is tried, until it is sealed.
 func TestHeldSessionsAreCounted(t *testing.T) {
 	e := &exporter{index: newIndex(10), metrics: newMetrics(prometheus.NewRegistry())}
-	s := e.index.session(store.SessionKey{AgentID: "a", SessionID: "s"}, &stream.Message{Sequence: 1})
+	s := e.index.session(store.SessionKey{AgentID: "a", SessionID: "s"}, 0, &stream.Message{Sequence: 1})
 	s.add(&schema.Receipt{Sequence: 1})
 	for range 2 {
 		e.forget([]*job{{session: s}})

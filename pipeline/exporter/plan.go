@@ -45,7 +45,7 @@ func (e *exporter) due(floor uint64) (groups [][]*openSession) {
 	var all []*openSession
 	now := e.index.clock()
 	for _, s := range e.index.sessions {
-		if s.due(e.cfg, e.schedules, now, floor) != "" {
+		if !e.index.follows(s) && s.due(e.cfg, e.schedules, now, e.index.floor(s, floor)) != "" {
 			all = append(all, s)
 		}
 	}
@@ -113,13 +113,13 @@ func each(ctx context.Context, jobs []*job, step func(context.Context, *job) err
 
 // plan reads the plan of each session from the bucket, or makes one. A session with nothing left
 // to seal is removed from the index.
-func (e *exporter) plan(ctx context.Context, group []*openSession, floor uint64, created time.Time) ([]*job, error) {
+func (e *exporter) plan(ctx context.Context, group []*openSession, floor uint64) ([]*job, error) {
 	jobs := make([]*job, len(group))
 	for i, s := range group {
 		jobs[i] = &job{session: s, began: time.Now()}
 		jobs[i].part.AgentID, jobs[i].part.SessionID = s.key.AgentID, s.key.SessionID
 	}
-	err := each(ctx, jobs, func(ctx context.Context, j *job) error { return e.planOne(ctx, j, floor, created) })
+	err := each(ctx, jobs, func(ctx context.Context, j *job) error { return e.planOne(ctx, j, e.index.floor(j.session, floor)) })
 	if err != nil {
 		return nil, err
 	}
@@ -162,15 +162,16 @@ func (e *exporter) name(jobs []*job) error {
 
 // planOne uses the plan in the bucket if there is one. Otherwise it removes sealed receipts from
 // the index, and makes a plan if the session is still due.
-func (e *exporter) planOne(ctx context.Context, j *job, floor uint64, created time.Time) error {
+func (e *exporter) planOne(ctx context.Context, j *job, floor uint64) error {
 	last, revision, err := e.lastRecord(ctx, j.session.key)
 	if err != nil {
 		return err
 	}
 	j.revision = revision
 	s := j.session
-	s.compact(last.Covered(created))
-	if last.State == seal.Planned && last.StreamCreated.Equal(created) {
+	after := e.index.covered(s, &last)
+	s.compact(after)
+	if last.State == seal.Planned && e.index.isOf(s, last.StreamCreated) {
 		if !s.reaches(last.Cut) { // more receipts may be up to it than are kept now
 			s.short, s.fixed, s.keep = true, true, max(s.keep, 2*len(s.receipts))
 			return nil
@@ -193,20 +194,25 @@ func (e *exporter) planOne(ctx context.Context, j *job, floor uint64, created ti
 	}
 	if n > 0 {
 		j.part.Plan = e.newPlan(j, &last, n, e.clock.now().Unix())
-		j.part.Plan.StreamCreated, j.part.Plan.After = created, last.Covered(created)
+		j.part.Plan.StreamCreated, j.part.Plan.After = time.Unix(0, s.stream).UTC(), after
 	}
 	return nil
 }
 
 // newPlan returns the plan for the first n receipts of a session. last is the record of its
-// previous part.
+// previous part, or the plan of a part that can never be made, because its stream and its receipts no
+// longer exist: this part takes its place.
 func (e *exporter) newPlan(j *job, last *seal.Record, n int, now int64) seal.Record {
 	s := j.session
 	now = max(now, last.ExportedAt) // another process with a clock ahead may have dated the previous part
+	part, previous := last.Part+1, last.SHA256
+	if last.State == seal.Planned {
+		part, previous = last.Part, last.Previous
+	}
 	return seal.Record{
-		State: seal.Planned, Part: last.Part + 1, Cut: s.receipts[n-1].Sequence, Traces: int64(n),
-		ExportedAt: now, KeyID: e.keyID, Previous: last.SHA256, Reason: j.reason,
-		LastPart: n == len(s.receipts) && s.whole() && (s.ended || s.requested || j.reason != seal.ReasonRotation && j.reason != seal.ReasonSchedule),
+		State: seal.Planned, Part: part, Cut: s.receipts[n-1].Sequence, Traces: int64(n),
+		ExportedAt: now, KeyID: e.keyID, Previous: previous, Reason: j.reason,
+		LastPart: n == len(s.receipts) && s.whole() && !s.followed && (s.ended || s.requested || j.reason != seal.ReasonRotation && j.reason != seal.ReasonSchedule),
 		File:     seal.File(s.key.AgentID, s.key.SessionID, now),
 		Session:  seal.Session{Carry: last.Session.Carry}, RowVersion: last.RowVersion,
 	}

@@ -222,12 +222,12 @@ func (r *replica) planAll(t rapid.TB, floor uint64) {
 // round processes the due sessions up to their plans.
 func (r *replica) round(t rapid.TB, floor uint64) (jobs []*job) {
 	r.behind = false
-	if err := r.reread(context.Background(), time.Time{}); err != nil {
+	if err := r.reread(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	r.names = map[string]store.SessionKey{}
 	for _, g := range r.due(floor) {
-		planned, err := r.plan(context.Background(), g, floor, time.Time{})
+		planned, err := r.plan(context.Background(), g, floor)
 		if err != nil {
 			t.Fatal(err)
 		}

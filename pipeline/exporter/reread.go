@@ -33,7 +33,7 @@ type rereading struct {
 
 // reread folds again the receipts of the sessions that lack some. It reads the stream once for
 // all of them, up to the position of the index.
-func (e *exporter) reread(ctx context.Context, created time.Time) error {
+func (e *exporter) reread(ctx context.Context) error {
 	var lacking []*openSession
 	for _, s := range e.index.sessions {
 		if s.lacks(e.cfg) {
@@ -44,13 +44,13 @@ func (e *exporter) reread(ctx context.Context, created time.Time) error {
 		return nil
 	}
 	return e.env.Retry.Do(ctx, "read receipts again", func() error {
-		folding, from := make(map[store.SessionKey]*rereading, len(lacking)), lacking[0].from
+		folding, from := make(map[streamKey]*rereading, len(lacking)), lacking[0].from
 		for _, s := range lacking {
 			last, _, err := e.lastRecord(ctx, s.key)
 			if err != nil {
 				return err
 			}
-			folding[s.key] = &rereading{session: s, folded: openSession{key: s.key, keep: s.keep}, after: last.Covered(created)}
+			folding[streamKey{s.key, s.stream}] = &rereading{session: s, folded: openSession{key: s.key, keep: s.keep}, after: e.index.covered(s, &last)}
 			from = min(from, s.from)
 		}
 		if err := e.foldAgain(ctx, folding, from); err != nil {
@@ -66,7 +66,7 @@ func (e *exporter) reread(ctx context.Context, created time.Time) error {
 }
 
 // foldAgain folds the receipts of these sessions from a message on.
-func (e *exporter) foldAgain(ctx context.Context, folding map[store.SessionKey]*rereading, from uint64) error {
+func (e *exporter) foldAgain(ctx context.Context, folding map[streamKey]*rereading, from uint64) error {
 	source, err := e.receiptsFrom(ctx, from)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (e *exporter) foldAgain(ctx context.Context, folding map[store.SessionKey]*
 			e.receipts = receipts
 			for j := range receipts {
 				r := &receipts[j]
-				a := folding[store.SessionKey{AgentID: r.AgentID, SessionID: r.SessionID}]
+				a := folding[streamKey{store.SessionKey{AgentID: r.AgentID, SessionID: r.SessionID}, e.index.streamOf(r.Stream, m)}]
 				if a == nil || r.Sequence <= a.after {
 					continue
 				}

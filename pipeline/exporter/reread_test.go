@@ -112,16 +112,16 @@ func rereadOmitted(t *testing.T, e *exporter) {
 		}
 	}
 	key := store.SessionKey{AgentID: "a", SessionID: "s"}
-	value, err := (&seal.Record{State: seal.Sealed, Cut: 2}).Encode()
+	value, err := (&seal.Record{State: seal.Sealed, StreamCreated: e.index.created, Cut: 2}).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := e.seals.Put(t.Context(), seal.Key(key.AgentID, key.SessionID), value); err != nil {
 		t.Fatal(err)
 	}
-	s := e.index.sessions[key]
+	s := e.index.sessions[streamKey{key, e.index.created.UnixNano()}]
 	e.release(s, 2)
-	if err := e.reread(t.Context(), time.Time{}); err != nil {
+	if err := e.reread(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if len(s.receipts) != 2 || s.receipts[0].Sequence != 3 || s.overflow.receipts != 2 || s.overflow.lowest != 5 || s.from != 3 || s.highest != 6 {

@@ -38,7 +38,7 @@ func (r *simulatedRows) SessionTraces(ctx context.Context, q store.SessionQuery)
 func (r *simulatedRows) PartTraces(ctx context.Context, q store.PartQuery) iter.Seq2[*store.StoredTrace, error] {
 	return r.query(ctx, "select part", fmt.Sprint(q.Session, q.After), func(t *store.StoredTrace) bool {
 		return t.AgentID == q.Session.AgentID && t.SessionID == q.Session.SessionID &&
-			(t.Sequence > q.After && t.Sequence <= q.Cut || slices.Contains(q.Digests, t.Digest.String()))
+			((q.Stream == 0 || t.StreamCreated.UnixNano() == q.Stream) && t.Sequence > q.After && t.Sequence <= q.Cut || slices.Contains(q.Digests, t.Digest.String()))
 	})
 }
 

@@ -110,7 +110,7 @@ func (s *site) end(t testing.TB, session string, bundles uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	end := wire.EndRequest{AgentID: "a", SessionID: session, ThroughSequence: state.LastSequence}
+	end := wire.EndRequest{AgentID: "a", SessionID: session, ThroughSequence: state.LastSequence, Stream: state.Created.UnixNano()}
 	if err := s.Client.RequestEnd(t.Context(), subject.Partition("a"), end); err != nil {
 		t.Fatal(err)
 	}

@@ -23,11 +23,12 @@ func (d *Difference) Empty() bool {
 }
 
 // Compare compares the stored rows of one part with its receipts, by the digests in the rows'
-// columns. It does not check that the bytes have those digests; Read and Changed do. Rows with a
-// sequence outside (after, cut] belong to other parts, unless their digest is receipted. part
-// holds the rows that belong to this one; their sequence becomes the receipt's. The rows may have any
-// order.
-func Compare(rows []*store.StoredTrace, receipts []schema.Receipt, after, cut uint64) (part []*store.StoredTrace, d Difference) {
+// columns. It does not check that the bytes have those digests; Read and Changed do. Rows of another
+// stream than the part's (streamed reports which are of that one), and those with a sequence outside
+// (after, cut], belong to other parts, unless their digest is receipted: check --deep finds those that are in
+// no part. part holds the rows that belong to this one; their sequence becomes the receipt's. The rows may
+// have any order.
+func Compare(rows []*store.StoredTrace, receipts []schema.Receipt, streamed func(*store.StoredTrace) bool, after, cut uint64) (part []*store.StoredTrace, d Difference) {
 	slices.SortFunc(rows, func(a, b *store.StoredTrace) int { // the same rows give the same result
 		return cmp.Or(a.EventTime.Compare(b.EventTime), cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.TraceID, b.TraceID), bytes.Compare(a.Digest[:], b.Digest[:]))
 	})
@@ -46,7 +47,7 @@ func Compare(rows []*store.StoredTrace, receipts []schema.Receipt, after, cut ui
 		if met, known := expected[row.Digest]; known && !met {
 			expected[row.Digest], row.Sequence = true, first[row.Digest]
 			part = append(part, row)
-		} else if known || row.Sequence > after && row.Sequence <= cut {
+		} else if known || streamed(row) && row.Sequence > after && row.Sequence <= cut {
 			unmatched = append(unmatched, row)
 		}
 	}

@@ -71,11 +71,12 @@ func (r Reader) SessionTraces(ctx context.Context, q SessionQuery) iter.Seq2[*St
 		clickhouse.Named("from", eventHour(q.From)), clickhouse.Named("to", eventHour(q.To)))
 }
 
-// PartQuery asks for traces of one session of any length. It selects the traces whose sequences
-// lie within (After, Cut] and those with one of the digests. Their event times lie within
+// PartQuery asks for traces of one session of any length. It selects the traces of a stream whose
+// sequences lie within (After, Cut], and those with one of the digests. Their event times lie within
 // From..To.
 type PartQuery struct {
 	Session    SessionKey
+	Stream     int64 // when the stream was created, in Unix nanoseconds; 0: any stream
 	After, Cut uint64
 	Digests    []string // hexadecimal; at most a few thousand
 	From, To   time.Time
@@ -85,7 +86,7 @@ type PartQuery struct {
 func (r Reader) PartTraces(ctx context.Context, q PartQuery) iter.Seq2[*StoredTrace, error] {
 	return r.judgedTraces(ctx, fmt.Sprintf("the traces of a part of session %q", q.Session.SessionID), queryPartTraces, queryPartVerdicts,
 		clickhouse.Named("agent", q.Session.AgentID), clickhouse.Named("session", q.Session.SessionID),
-		clickhouse.Named("after", q.After), clickhouse.Named("cut", q.Cut), clickhouse.Named("digests", q.Digests),
+		clickhouse.Named("created", q.Stream), clickhouse.Named("after", q.After), clickhouse.Named("cut", q.Cut), clickhouse.Named("digests", q.Digests),
 		clickhouse.Named("from", eventHour(q.From)), clickhouse.Named("to", eventHour(q.To)))
 }
 

@@ -91,6 +91,7 @@ func (b *batch) addReceipt(t *schema.Trace, meta store.Meta) {
 	b.receipts[meta.Partition] = append(b.receipts[meta.Partition], schema.Receipt{
 		AgentID:   t.AgentID,
 		SessionID: meta.SessionID,
+		Stream:    meta.StreamCreated.UnixNano(),
 		Sequence:  meta.Sequence,
 		Digest:    t.Digest,
 		EventTime: t.Timestamp,

@@ -335,6 +335,9 @@ func (w *replaying) readReceipts(ctx context.Context, first *stream.Message) (*r
 				continue
 			}
 			for r := range receipts {
+				if stream := receipts[r].Stream; stream != 0 && stream != w.created.UnixNano() {
+					continue // of an earlier stream, which had the same sequences
+				}
 				sequence := receipts[r].Sequence
 				if at := (sequence - book.from) / 64; sequence >= book.from && at < uint64(len(book.bits)) {
 					book.bits[at] |= 1 << ((sequence - book.from) % 64)

@@ -15,22 +15,24 @@ type EndRequest struct {
 	AgentID         string
 	SessionID       string
 	ThroughSequence uint64 // of stream TRACES: takes effect once everything up to it has receipts
+	Stream          int64  // when that stream was created, in Unix nanoseconds; 0 in old requests, which lack it, and among the traces
 }
 
 // Message returns the request as it is published on the subject of the receipts of its partition.
 func (r EndRequest) Message(partition int) (Message, error) {
-	body, err := r.encode()
+	body, err := r.encode(r.Stream)
 	return receiptMessage(partition, body), err
 }
 
-// AmongTraces returns the request as it is published on the subject of its agent's traces.
+// AmongTraces returns the request as it is published on the subject of its agent's traces. It names no
+// stream: it is in that stream.
 func (r EndRequest) AmongTraces() (Message, error) {
-	body, err := r.encode()
+	body, err := r.encode(0)
 	return Message{Subject: subject.Trace(r.AgentID), ID: schema.DigestOf(body).String(), Data: body}, err
 }
 
-func (r EndRequest) encode() ([]byte, error) {
-	b, err := appendNames([]byte(`{"end":`), r.AgentID, r.SessionID)
+func (r EndRequest) encode(stream int64) ([]byte, error) {
+	b, err := appendNames(append(appendStream([]byte{'{'}, stream), `"end":`...), r.AgentID, r.SessionID)
 	if err != nil {
 		return nil, fmt.Errorf("encode the end of a session: %w", err)
 	}

@@ -26,13 +26,15 @@ func Receipts(partition int, receipts []schema.Receipt) ([]Message, error) {
 	return receiptsOf(partition, receipts, maxReceiptBytes)
 }
 
-// receiptsOf encodes {"receipts":[…]} in messages of about the given size.
+// receiptsOf encodes {"stream_created":…,"receipts":[…]} in messages of about the given size. All receipts
+// of a message are of one stream.
 func receiptsOf(partition int, receipts []schema.Receipt, size int) (messages []Message, err error) {
 	var body []byte
 	for i := range receipts {
 		r := &receipts[i]
 		if len(body) == 0 {
-			body = append(make([]byte, 0, min(size+2048, 300*len(receipts))), `{"receipts":[`...)
+			body = appendStream(append(make([]byte, 0, min(size+2048, 100+300*len(receipts))), '{'), r.Stream)
+			body = append(body, `"receipts":[`...)
 		} else {
 			body = append(body, ',')
 		}
@@ -53,7 +55,7 @@ func receiptsOf(partition int, receipts []schema.Receipt, size int) (messages []
 			body = append(body, `,"end":true`...)
 		}
 		body = append(body, '}')
-		if len(body) >= size || i == len(receipts)-1 {
+		if len(body) >= size || i == len(receipts)-1 || receipts[i+1].Stream != r.Stream {
 			messages = append(messages, receiptMessage(partition, append(body, "]}"...)))
 			body = nil
 		}
@@ -75,6 +77,16 @@ func receiptMessage(partition int, body []byte) Message {
 	return Message{Subject: ReceiptPrefix + strconv.Itoa(partition), ID: schema.DigestOf(body).String(), Data: body}
 }
 
+// appendStream appends the member that says which stream TRACES the sequences of a message count in. Another
+// stream may have had the same sequences.
+func appendStream(b []byte, created int64) []byte {
+	if created == 0 {
+		return b
+	}
+	b = time.Unix(0, created).UTC().AppendFormat(append(b, `"stream_created":"`...), time.RFC3339Nano)
+	return append(b, `",`...)
+}
+
 // appendNames begins an object with the ids of agent and session.
 func appendNames(b []byte, agent, session string) ([]byte, error) {
 	b, err := jsontext.AppendQuote(append(b, `{"agent_id":`...), agent)
@@ -91,8 +103,12 @@ func appendNames(b []byte, agent, session string) ([]byte, error) {
 // message asks for the end of a session, it returns that request as end instead.
 func DecodeReceipts(data []byte, into []schema.Receipt) (receipts []schema.Receipt, end *EndRequest, err error) {
 	d := receiptDecoder{json: jsontext.NewDecoder(bytes.NewReader(data)), receipts: into}
+	required := 1
 	members, err := d.object(func(name []byte) error {
 		switch string(name) {
+		case "stream_created":
+			required++
+			return d.text(&d.created)
 		case "receipts":
 			return d.list()
 		case "end":
@@ -100,8 +116,8 @@ func DecodeReceipts(data []byte, into []schema.Receipt) (receipts []schema.Recei
 		}
 		return unknownMember(name)
 	})
-	if err == nil && members != 1 {
-		err = fmt.Errorf("it has %d members, want one of receipts and end", members)
+	if err == nil && members != required {
+		err = fmt.Errorf("it has %d members, want one of receipts and end, and perhaps stream_created", members)
 	}
 	if err == nil {
 		if _, err = d.json.ReadToken(); err == nil {
@@ -113,6 +129,14 @@ func DecodeReceipts(data []byte, into []schema.Receipt) (receipts []schema.Recei
 	if err != nil {
 		return into, nil, fmt.Errorf("decode receipts: %w", err)
 	}
+	if !d.created.IsZero() {
+		for i := range d.receipts[len(into):] {
+			d.receipts[len(into)+i].Stream = d.created.UnixNano()
+		}
+		if d.end != nil {
+			d.end.Stream = d.created.UnixNano()
+		}
+	}
 	return d.receipts, d.end, nil
 }
 
@@ -122,6 +146,7 @@ type receiptDecoder struct {
 	json     *jsontext.Decoder
 	receipts []schema.Receipt
 	end      *EndRequest
+	created  time.Time // of the stream that they count in; zero in an old message
 
 	agent, session string // of the previous receipt: neighbours often share them
 }

@@ -15,6 +15,7 @@ func drawReceipt(t *rapid.T) schema.Receipt {
 	r := schema.Receipt{
 		AgentID:   rapid.StringN(1, 20, -1).Draw(t, "agent"),
 		SessionID: rapid.StringN(1, 20, -1).Draw(t, "session"),
+		Stream:    rapid.SampledFrom([]int64{0, 0, 1, 1_700_000_000_123_456_789}).Draw(t, "stream"),
 		Sequence:  rapid.Uint64().Draw(t, "sequence"),
 		EventTime: time.Unix(rapid.Int64Range(0, 4_291_747_199).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC(),
 		Bytes:     rapid.IntRange(0, schema.MaxTraceBytes).Draw(t, "bytes"),
