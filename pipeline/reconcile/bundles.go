@@ -44,6 +44,7 @@ func (c *check) checkBundles(ctx context.Context) error {
 			return err
 		}
 	}
+	traces.rest(c.checkUnsealed)
 	c.checkUnmet()
 	return c.checkUnrecorded(ctx)
 }
@@ -71,7 +72,7 @@ func (c *check) checkSession(ctx context.Context, rows []*store.Bundle, traces *
 	if err := c.checkSeal(ctx, parts[len(parts)-1], known); err != nil {
 		return err
 	}
-	c.checkTracesOf(parts, traces)
+	c.checkTracesOf(rows, parts, known, traces)
 	return nil
 }
 
@@ -165,16 +166,22 @@ func (c *check) checkSeal(ctx context.Context, last *store.Bundle, known *sealed
 
 // checkTracesOf checks that the rows of a session up to a part's last sequence are the traces
 // that its bundles contain. Both sides are in the same order of sessions.
-func (c *check) checkTracesOf(parts []*store.Bundle, traces *cursor[store.SessionPlace]) {
+func (c *check) checkTracesOf(rows, parts []*store.Bundle, known *sealedSession, traces *cursor[store.SessionPlace]) {
 	agent, session := parts[0].AgentID, parts[0].SessionID
 	for traces.head != nil && cmp.Or(cmp.Compare(traces.head.AgentID, agent), cmp.Compare(traces.head.SessionID, session)) < 0 {
+		c.checkUnsealed(traces.head)
 		traces.advance()
+	}
+	earlier := known.stream != 0 && known.stream != c.horizon.traces.Created.UnixNano()
+	if of := traces.head; earlier || !increasing(parts) || of != nil && of.AgentID == agent && of.SessionID == session && !of.StreamCreated.Equal(c.horizon.traces.Created) {
+		c.checkStreamsOf(rows, known, traces)
+		return
 	}
 	for _, b := range parts {
 		var ids []string
 		for ; traces.head != nil && traces.head.AgentID == agent && traces.head.SessionID == session; traces.advance() {
 			if !traces.head.StreamCreated.Equal(c.horizon.traces.Created) {
-				return // it is from another stream, whose sequences cannot be compared
+				break // the stream is later than the comparison, or the row is foreign, which is reported with the messages
 			}
 			if traces.head.Sequence > b.LastSequence {
 				break
@@ -183,6 +190,83 @@ func (c *check) checkTracesOf(parts []*store.Bundle, traces *cursor[store.Sessio
 		}
 		c.compareTraces(b, ids)
 	}
+}
+
+// increasing reports whether each part has higher sequences than the one before. Otherwise they are of several streams.
+func increasing(parts []*store.Bundle) bool {
+	for i := range parts[1:] {
+		if parts[i+1].FirstSequence <= parts[i].LastSequence {
+			return false
+		}
+	}
+	return true
+}
+
+// checkStreamsOf checks a session that has traces of an earlier stream TRACES. Sequences do not tell
+// which part a row belongs to, so all rows are compared with all bundles. If the broker's data was lost, the parts
+// may have begun at 1 again.
+func (c *check) checkStreamsOf(bundles []*store.Bundle, known *sealedSession, traces *cursor[store.SessionPlace]) {
+	last, current := bundles[len(bundles)-1], c.horizon.traces.Created
+	if i := slices.IndexFunc(bundles, func(b *store.Bundle) bool { return b.SHA256.String() == known.sha256 }); i >= 0 {
+		last = bundles[i]
+	}
+	goesOn := known.stream == current.UnixNano() // the last part is of the current stream
+	bundled, stored := map[string]int{}, map[string]int{}
+	for _, b := range bundles {
+		for _, id := range b.TraceIDs {
+			bundled[id]++
+		}
+	}
+	for ; traces.head != nil && traces.head.AgentID == last.AgentID && traces.head.SessionID == last.SessionID; traces.advance() {
+		row := traces.head
+		stored[row.TraceID]++
+		switch {
+		case stored[row.TraceID] <= bundled[row.TraceID]:
+			c.count().Sealed++
+		case row.StreamCreated.Before(current) && goesOn: // nothing more of an earlier stream is sealed
+			c.unsealed(about(TraceUnsealed, last), row)
+		case row.StreamCreated.Before(current):
+			c.checkUnsealed(row)
+		case row.StreamCreated.Equal(current) && goesOn && row.Sequence <= last.LastSequence:
+			d := about(TraceUnsealed, last)
+			d.TraceID = row.TraceID
+			c.differ(d, "the row is older than the end of the session's last part, and no part contains the trace")
+		}
+	}
+	for _, b := range bundles {
+		for _, id := range b.TraceIDs {
+			if stored[id] > 0 {
+				continue
+			}
+			if c.expired(b.AgentID, b.FirstEvent) {
+				c.count().Expired++
+				continue
+			}
+			d := about(SealedRowMissing, b)
+			d.TraceID = id
+			c.differ(d, "the bundle contains the trace, and there is no row")
+		}
+	}
+}
+
+// soonSealed is how long after stream TRACES was created a session with traces of the stream before may still be open.
+const soonSealed = time.Hour
+
+// checkUnsealed checks a row that is in no bundle. Nothing follows in an earlier stream, so its sessions become
+// idle, and are sealed. A row that is not never got a receipt, or its receipt was lost with the broker's data.
+func (c *check) checkUnsealed(row *store.SessionPlace) {
+	switch current := c.horizon.traces.Created; {
+	case !row.StreamCreated.Before(current):
+	case c.Now.Sub(current) < soonSealed:
+		c.count().UnderWay++
+	default:
+		c.unsealed(Difference{Kind: TraceUnsealed, AgentID: row.AgentID, SessionID: row.SessionID}, row)
+	}
+}
+
+func (c *check) unsealed(d Difference, row *store.SessionPlace) {
+	d.TraceID, d.Sequence = row.TraceID, row.Sequence
+	c.differ(d, "no bundle contains the trace, and the stream TRACES that it came in (created %s) no longer exists", row.StreamCreated.Format(time.RFC3339Nano))
 }
 
 // compareTraces compares the ids of a part's rows with those that its bundle lists. A missing row

@@ -169,7 +169,7 @@ type Counts struct {
 	Copies      uint64 `json:"copies"`       // messages with the same bytes as an earlier one
 	DeadLetters uint64 `json:"dead_letters"` // messages that are dead letters
 	Ends        uint64 `json:"ends"`         // requests to end a session
-	UnderWay    uint64 `json:"under_way"`    // messages, bundles and events still in progress
+	UnderWay    uint64 `json:"under_way"`    // messages, bundles, events and open sessions of an earlier stream still in progress
 	Expired     uint64 `json:"expired"`      // messages whose rows retention has removed
 	Unstreamed  uint64 `json:"unstreamed"`   // rows whose messages the stream no longer holds, or that came from an earlier stream: only their own digest was checked
 	Verdicts    uint64 `json:"verdicts"`     // traces that have a verdict
@@ -177,7 +177,7 @@ type Counts struct {
 	Unmeasured  uint64 `json:"unmeasured"`   // messages that drift is not done with yet
 	Alerts      uint64 `json:"alerts"`       // messages of stream ALERTS
 	Receipts    uint64 `json:"receipts"`
-	Repeated    uint64 `json:"repeated"` // receipts of traces that already had one
+	Repeated    uint64 `json:"repeated"` // receipts of traces that already had one, or of an earlier stream
 
 	Sessions uint64 `json:"sessions"` // with a bundle
 	Bundles  uint64 `json:"bundles"`  // bundle rows

@@ -20,7 +20,7 @@ type receiptCheck struct {
 	waiting  map[uint64]expected                    // messages without a receipt yet, by sequence
 	early    map[uint64]schema.Receipt              // receipts whose messages come later
 	through  uint64                                 // messages up to this sequence were passed to expect
-	again    []schema.Receipt                       // receipts of messages that already had one, or that the stream does not hold
+	again    []schema.Receipt                       // receipts of messages that already had one, or that the stream does not hold, also because it is an earlier stream
 	receipts []schema.Receipt
 }
 
@@ -78,8 +78,12 @@ func (r *receiptCheck) take(m *stream.Message) (highest uint64) {
 		return 0
 	}
 	for _, receipt := range r.receipts {
-		highest = max(highest, receipt.Sequence)
 		r.count().Receipts++
+		if r.earlier(&receipt, m) { // another message may have its sequence now
+			r.again = append(r.again, receipt)
+			continue
+		}
+		highest = max(highest, receipt.Sequence)
 		e, waits := r.waiting[receipt.Sequence]
 		_, met := r.early[receipt.Sequence]
 		switch {
@@ -96,13 +100,23 @@ func (r *receiptCheck) take(m *stream.Message) (highest uint64) {
 	return highest
 }
 
+// earlier reports whether a receipt in message m is of an earlier stream TRACES. An old one does not name its stream.
+func (r *receiptCheck) earlier(receipt *schema.Receipt, m *stream.Message) bool {
+	current := r.horizon.traces.Created
+	if receipt.Stream == 0 {
+		return m.Received.Before(current)
+	}
+	return receipt.Stream != current.UnixNano()
+}
+
 func (r *receiptCheck) compare(e *expected, receipt *schema.Receipt) {
 	if !e.agrees(receipt) {
 		r.differ(e.difference(ReceiptChanged), "its receipt is of %s in session %q of agent %q", receipt.Digest, receipt.SessionID, receipt.AgentID)
 	}
 }
 
-// lookForRepeated compares second receipts with the rows: the verifier judged the messages again.
+// lookForRepeated compares with the rows the second receipts, of messages that the verifier judged again, and those
+// of an earlier stream.
 func (r *receiptCheck) lookForRepeated(ctx context.Context) error {
 	digests := make([]schema.Digest, len(r.again))
 	for i := range r.again {
@@ -121,7 +135,7 @@ func (r *receiptCheck) lookForRepeated(ctx context.Context) error {
 		case row == nil:
 			r.differ(aboutReceipt(ReceiptForeign, receipt), "a receipt of trace %s, which is not stored", receipt.Digest)
 		case !(&expected{message: *of(row), eventTime: row.EventTime, end: row.SessionEnd}).agrees(receipt):
-			r.differ(aboutReceipt(ReceiptChanged, receipt), "a second receipt of trace %q of session %q differs from its row", row.TraceID, row.SessionID)
+			r.differ(aboutReceipt(ReceiptChanged, receipt), "a further receipt of trace %q of session %q differs from its row", row.TraceID, row.SessionID)
 		default:
 			r.count().Repeated++
 		}

@@ -20,6 +20,7 @@ type sealedSession struct {
 	file          string
 	expectedParts int64 // number of parts that must have a bundle row
 	compared      bool  // it was compared with its bundle rows
+	stream        int64 // of the part: when stream TRACES was created, in Unix nanoseconds
 }
 
 // settled returns the last part whose bundle was recorded everywhere when the record was read.
@@ -53,7 +54,7 @@ func sealedSessionOf(value []byte) (*sealedSession, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sealedSession{state: record.State, part: record.Part, sha256: record.SHA256, file: record.File}
+	s := &sealedSession{state: record.State, part: record.Part, sha256: record.SHA256, file: record.File, stream: record.StreamCreated.UnixNano()}
 	if record.State == seal.Planned {
 		s.sha256 = record.Previous
 	}
