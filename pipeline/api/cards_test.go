@@ -117,10 +117,16 @@ func TestEndOfSession(t *testing.T) {
 			among = append(among, end)
 		}
 	}
+	state, err := r.api.broker.StreamState(t.Context(), stream.Traces)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i, m := range r.broker.Read(stream.Receipts, "", len(agents)) {
 		want := wire.EndRequest{AgentID: agents[i], SessionID: "../../etc/passwd", ThroughSequence: uint64(2*i + 1)}
+		named := want
+		named.Stream = state.Created.UnixNano()
 		_, end, err := wire.DecodeReceipts(m.Data, nil)
-		if err != nil || *end != want || len(among) != len(agents) || among[i] != want {
+		if err != nil || *end != named || len(among) != len(agents) || among[i] != want {
 			t.Errorf("request %+v, among the traces %+v, error %v", end, among, err)
 		}
 		if want := fmt.Sprint("receipts.", partitions[agents[i]]); m.Subject != want || partitions[agents[i]] != subject.Partition(agents[i]) {
