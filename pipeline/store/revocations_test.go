@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -40,7 +41,8 @@ func TestRevocationIsStoredOnce(t *testing.T) {
 }
 
 // Traces of a revoked card are judged again if their own time is that of the revocation or later,
-// or if they were received after it. Each is judged again once.
+// or if they were received after it. Each is judged again once. A copy that was received after it changes
+// nothing.
 func TestTracesOfRevokedCards(t *testing.T) {
 	s, _ := open(t)
 	revoked := firstEvent.Add(10 * time.Second)
@@ -57,10 +59,26 @@ func TestTracesOfRevokedCards(t *testing.T) {
 	add(10, before) // at the same moment
 	add(11, before) // later, by a fast clock
 	insert(t, s, b)
+	b = s.NewTraceBatch()
+	add(9, after) // the copy
+	insert(t, s, b)
 	again := []schema.Revocation{revocation(revoked), {CardID: "ac-2", RevokedAt: firstEvent}}
+	var sequences []uint64
+	var last *StoredTrace
+	for range 4 {
+		for stored, err := range s.TracesOfRevokedCards(t.Context(), again, last, 1) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			last, sequences = stored, append(sequences, stored.Sequence)
+		}
+	}
+	if !slices.Equal(sequences, []uint64{8, 10, 11}) {
+		t.Errorf("one after the other they have the sequences %d", sequences)
+	}
 	for _, want := range []int{3, 0} {
 		verdicts := s.NewVerdictBatch()
-		for stored, err := range s.TracesOfRevokedCards(t.Context(), again, 10) {
+		for stored, err := range s.TracesOfRevokedCards(t.Context(), again, nil, 10) {
 			if err != nil {
 				t.Fatal(err)
 			}

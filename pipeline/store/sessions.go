@@ -155,9 +155,10 @@ func (r Reader) TracesOfUnknownCards(ctx context.Context, cardIDs []string, limi
 }
 
 // TracesOfRevokedCards yields up to limit traces, earliest first, whose card was revoked by the
-// trace's own time or by its receipt, and whose verdicts do not consider the revocation. It does
-// not yield them again once such verdicts are stored (InsertVerdicts).
-func (r Reader) TracesOfRevokedCards(ctx context.Context, revoked []schema.Revocation, limit int) iter.Seq2[*StoredTrace, error] {
+// trace's own time or by its earliest receipt, and whose verdicts do not consider the revocation. It
+// does not yield them again once such verdicts are stored (InsertVerdicts). After a trace that it
+// yielded, it yields the next ones; nil means from the first.
+func (r Reader) TracesOfRevokedCards(ctx context.Context, revoked []schema.Revocation, after *StoredTrace, limit int) iter.Seq2[*StoredTrace, error] {
 	if len(revoked) == 0 {
 		return func(func(*StoredTrace, error) bool) {}
 	}
@@ -165,8 +166,14 @@ func (r Reader) TracesOfRevokedCards(ctx context.Context, revoked []schema.Revoc
 	for i, revocation := range revoked {
 		cards[i], times[i] = revocation.CardID, revocation.RevokedAt.UnixNano()
 	}
+	var created int64
+	var sequence uint64
+	if after != nil {
+		created, sequence = after.StreamCreated.UnixNano(), after.Sequence
+	}
 	return each[StoredTrace](ctx, r.db, fmt.Sprintf("the traces of %d revoked cards", len(revoked)), queryRevokedCardTraces,
-		clickhouse.Named("cards", cards), clickhouse.Named("revoked", times), clickhouse.Named("limit", limit))
+		clickhouse.Named("cards", cards), clickhouse.Named("revoked", times), clickhouse.Named("limit", limit),
+		clickhouse.Named("created", created), clickhouse.Named("sequence", sequence))
 }
 
 // NumberQuestion is a question of session verification about the sequence numbers of one agent.

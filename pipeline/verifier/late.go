@@ -23,7 +23,7 @@ type LateRows interface {
 	InsertCardPosition(ctx context.Context, bucketCreated time.Time, revision uint64) error
 	InsertRevocations(ctx context.Context, revoked []schema.Revocation) error
 	TracesOfUnknownCards(ctx context.Context, cardIDs []string, limit int) iter.Seq2[*store.StoredTrace, error]
-	TracesOfRevokedCards(ctx context.Context, revoked []schema.Revocation, limit int) iter.Seq2[*store.StoredTrace, error]
+	TracesOfRevokedCards(ctx context.Context, revoked []schema.Revocation, after *store.StoredTrace, limit int) iter.Seq2[*store.StoredTrace, error]
 	NewVerdictBatch() *store.VerdictBatch
 	InsertVerdicts(ctx context.Context, verdicts *store.VerdictBatch) error
 }
@@ -186,7 +186,7 @@ func (l *lateCards) judgeCards(ctx context.Context, w *workspace, cardIDs []stri
 	if err := l.rows.InsertCards(ctx, time.Now(), rows); err != nil {
 		return err
 	}
-	return l.judgeAll(ctx, w, func() iter.Seq2[*store.StoredTrace, error] {
+	return l.judgeAll(ctx, w, func(*store.StoredTrace) iter.Seq2[*store.StoredTrace, error] {
 		return l.rows.TracesOfUnknownCards(ctx, ids, lateRows)
 	})
 }
@@ -197,22 +197,25 @@ func (l *lateCards) judgeRevocations(ctx context.Context, revoked []schema.Revoc
 	if err := l.rows.InsertRevocations(ctx, revoked); err != nil {
 		return err
 	}
-	return l.judgeAll(ctx, &l.workspace, func() iter.Seq2[*store.StoredTrace, error] {
-		return l.rows.TracesOfRevokedCards(ctx, revoked, lateRows)
+	return l.judgeAll(ctx, &l.workspace, func(last *store.StoredTrace) iter.Seq2[*store.StoredTrace, error] {
+		return l.rows.TracesOfRevokedCards(ctx, revoked, last, lateRows)
 	})
 }
 
-// judgeAll judges traces until next yields fewer than lateRows of them.
-func (l *lateCards) judgeAll(ctx context.Context, w *workspace, next func() iter.Seq2[*store.StoredTrace, error]) error {
+// judgeAll judges traces until next yields fewer than lateRows of them. It passes the last trace that it judged to next,
+// which is nil at first.
+func (l *lateCards) judgeAll(ctx context.Context, w *workspace, next func(last *store.StoredTrace) iter.Seq2[*store.StoredTrace, error]) error {
 	var trace schema.Trace
 	var verdict schema.Verdict
+	var last *store.StoredTrace
 	for {
 		verdicts, now := l.rows.NewVerdictBatch(), time.Now()
 		var alerts []wire.Alert
-		for stored, err := range next() {
+		for stored, err := range next(last) {
 			if err != nil {
 				return err
 			}
+			last = stored
 			if err := w.decoder.Admit(&trace, stored.AgentID, stored.Raw); err != nil {
 				return fmt.Errorf("stored trace %s of agent %s is no longer a valid trace: %w", stored.TraceID, stored.AgentID, err)
 			}

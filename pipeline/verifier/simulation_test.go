@@ -346,7 +346,7 @@ func (r *simulatedRows) RegisteredCards(ctx context.Context, agents []string, ta
 
 func (r *simulatedRows) InsertRevocations(context.Context, []schema.Revocation) error { return nil }
 
-func (r *simulatedRows) TracesOfRevokedCards(context.Context, []schema.Revocation, int) iter.Seq2[*store.StoredTrace, error] {
+func (r *simulatedRows) TracesOfRevokedCards(context.Context, []schema.Revocation, *store.StoredTrace, int) iter.Seq2[*store.StoredTrace, error] {
 	return func(func(*store.StoredTrace, error) bool) {}
 }
 
