@@ -30,9 +30,9 @@ type LateRows interface {
 
 // lateCards follows the registry. Each card and each revocation becomes a row, and the traces
 // that came before it are read from ClickHouse and judged. That is repeated at a start for all
-// revocations, and for the cards after the position that is stored with the rows
-// (store.InsertCardPosition), which completes what a crash interrupted. If rows are missing, it is
-// repeated for all cards (cards.Rely).
+// revocations, for the recent ones whenever the process gets other partitions, and at a start for the
+// cards after the position that is stored with the rows (store.InsertCardPosition), which completes
+// what a crash interrupted. If rows are missing, it is repeated for all cards (cards.Rely).
 type lateCards struct {
 	env        *service.Env
 	registry   *cards.Registry
@@ -103,13 +103,34 @@ func (l *lateCards) recheck(ctx context.Context, b *batch) error {
 }
 
 // recheckRevocations queues the revocations that arrived since the traces of the batch were
-// judged. A start processes all of them again.
+// judged. If the process ends before they are processed, the next owner of the partitions processes
+// them again (recheckRecent).
 func (l *lateCards) recheckRevocations(b *batch) {
 	if b.rows.Len() == 0 {
 		return
 	}
 	if revoked, _ := l.registry.RevocationsSince(b.revocations); len(revoked) > 0 {
 		l.add(nil, revoked)
+	}
+}
+
+// recentRevocation is how long the revocation of a card is recent. A trace that was judged before a
+// revocation is stored much sooner after it, unless the database is away.
+const recentRevocation = time.Hour
+
+// recheckRecent queues the recent revocations when this process gets other partitions: their last owner
+// may have stored traces that it judged before one of them, and ended before it judged them again.
+// Older ones are left out, because a query for many cards reads much and partitions may move often.
+func (l *lateCards) recheckRecent(now time.Time) {
+	known, _ := l.registry.RevocationsSince(0)
+	var recent []schema.Revocation
+	for _, revocation := range known {
+		if now.Sub(revocation.RevokedAt) < recentRevocation {
+			recent = append(recent, revocation)
+		}
+	}
+	if len(recent) > 0 {
+		l.add(nil, recent)
 	}
 }
 
@@ -152,10 +173,20 @@ func inChunks[T any](ctx, work context.Context, l *lateCards, operation string, 
 func (l *lateCards) take() (arrived []registered, revoked []schema.Revocation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	arrived, revoked = l.arrived, l.revoked
+	arrived, revoked = l.arrived, once(l.revoked)
 	l.arrived, l.revoked = nil, nil
 	l.inHand = len(arrived) + len(revoked)
 	return arrived, revoked
+}
+
+// once returns each card's revocation once: partitions may have moved several times meanwhile.
+func once(revoked []schema.Revocation) []schema.Revocation {
+	seen := make(map[string]bool, len(revoked))
+	return slices.DeleteFunc(revoked, func(revocation schema.Revocation) bool {
+		known := seen[revocation.CardID]
+		seen[revocation.CardID] = true
+		return known
+	})
 }
 
 // lateRows is how many traces are judged between two inserts.

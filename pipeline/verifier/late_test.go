@@ -3,6 +3,7 @@ package verifier
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"testing"
 	"time"
@@ -45,6 +46,105 @@ func TestRevocationDuringACommitIsRechecked(t *testing.T) {
 	stage.Stop(t)
 	if _, revoked := v.late.take(); len(revoked) != 1 || revoked[0].CardID != "ac" {
 		t.Errorf("rechecked: %+v", revoked)
+	}
+}
+
+// A verifier stores a trace that it judged before a revocation, and ends before it has judged it again. Another
+// one has processed the revocation already. It processes it again when it gets the partitions.
+func TestRevocationWhileAVerifierEnds(t *testing.T) {
+	rig := pipelinetest.New(t)
+	rig.Register(t, pipelinetest.Card("ac", "a"))
+	v := judging(t, rig, &pipelinetest.Fault{})
+	card, err := v.late.registry.Lookup(t.Context(), "ac")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.rows = &interrupted{Rows: v.rows, meanwhile: func() {
+		if _, _, err := v.late.registry.Revoke(t.Context(), card.Entry, "key lost", time.Now()); err != nil {
+			t.Error(err)
+		}
+	}}
+	rig.Publish(t, pipelinetest.Trace("tr-1", "a", "ac", "s", time.Now().Add(time.Minute).UTC().Format(time.RFC3339Nano), "search"))
+	stage := pipelinetest.Go(t, sharing(t, rig, v))
+	awaitDone(t, rig, 1)
+	stage.Stop(t) // its queue of revocations is lost
+	next := judging(t, rig, &pipelinetest.Fault{})
+	if err := next.late.registry.Load(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	next.late.workspace = newBench(t, next.late.registry)
+	pipelinetest.Go(t, next.late.run)
+	pipelinetest.Go(t, sharing(t, rig, next))
+	pipelinetest.Await(t, "the trace judged by the revocation", func() bool {
+		found, err := rig.Store.Findings(t.Context())
+		return err == nil && len(found[schema.CardRevoked]) == 1
+	})
+}
+
+// unchanging are rows of which no verdict changes what is to be judged.
+type unchanging struct {
+	LateRows
+	traces uint64
+	raw    []byte
+	judged int
+}
+
+func (*unchanging) InsertRevocations(context.Context, []schema.Revocation) error { return nil }
+
+func (u *unchanging) InsertVerdicts(_ context.Context, verdicts *store.VerdictBatch) error {
+	u.judged += verdicts.Len()
+	return nil
+}
+
+func (u *unchanging) TracesOfRevokedCards(ctx context.Context, _ []schema.Revocation, after *store.StoredTrace, limit int) iter.Seq2[*store.StoredTrace, error] {
+	return func(yield func(*store.StoredTrace, error) bool) {
+		var last uint64
+		if after != nil {
+			last = after.Sequence
+		}
+		for n := last + 1; n <= min(u.traces, last+uint64(limit)); n++ {
+			if !yield(&store.StoredTrace{AgentID: "a", CardID: "ac", Raw: u.raw, Sequence: n}, ctx.Err()) {
+				return
+			}
+		}
+	}
+}
+
+// The judging of a revocation ends, whatever its verdicts are.
+func TestJudgingARevocationEnds(t *testing.T) {
+	rig := pipelinetest.New(t)
+	rig.Register(t, pipelinetest.Card("ac", "a"))
+	registry := openRegistry(t, rig)
+	rows := &unchanging{LateRows: rig.Store, traces: 2*lateRows + 1, raw: pipelinetest.Trace("tr-1", "a", "ac", "s", "2026-02-01T00:00:00Z", "search").Data}
+	late := &lateCards{registry: registry, rows: rows, outlet: rig.Client, workspace: newBench(t, registry)}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := late.judgeRevocations(ctx, []schema.Revocation{{CardID: "ac", RevokedAt: time.Now()}}); err != nil || rows.judged != 2*lateRows+1 {
+		t.Errorf("%d traces are judged, error %v", rows.judged, err)
+	}
+}
+
+// Partitions may move often and cards may be revoked in great numbers: only recent revocations are
+// processed again, and each once.
+func TestOnlyRecentRevocationsAreRepeated(t *testing.T) {
+	rig := pipelinetest.New(t)
+	registry := openRegistry(t, rig)
+	now := time.Now()
+	for id, age := range map[string]time.Duration{"old": recentRevocation + time.Second, "recent": recentRevocation - time.Second} {
+		rig.Register(t, pipelinetest.Card(id, "a"))
+		card, err := registry.Lookup(t.Context(), id)
+		if err == nil {
+			_, _, err = registry.Revoke(t.Context(), card.Entry, "key lost", now.Add(-age))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	late := &lateCards{registry: registry, wake: make(chan struct{}, 1)}
+	late.recheckRecent(now)
+	late.recheckRecent(now)
+	if _, revoked := late.take(); len(revoked) != 1 || revoked[0].CardID != "recent" {
+		t.Errorf("%+v are processed again", revoked)
 	}
 }
 

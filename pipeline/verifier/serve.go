@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/plumbline/plumbline/aap"
 	"github.com/plumbline/plumbline/pipeline/cards"
@@ -171,6 +172,7 @@ func (v *verifier) judgeShare(ctx context.Context, owners ownership.Config) erro
 	}
 	return member.Run(ctx, func(ctx context.Context, term *ownership.Term) error {
 		v.source = term
+		v.late.recheckRecent(time.Now())
 		return v.run(ctx)
 	})
 }

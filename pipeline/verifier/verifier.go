@@ -288,6 +288,6 @@ func (v *verifier) commit(ctx context.Context, b *batch) error {
 	}
 	span.End(nil)
 	v.metrics.committed(b)
-	v.late.recheckRevocations(b) // a start checks all revocations, so a crash before this loses nothing
+	v.late.recheckRevocations(b) // the next owner of the partitions checks the recent ones, so an end before this loses nothing
 	return nil
 }
