@@ -2,6 +2,7 @@ package store
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unsafe"
@@ -51,6 +52,22 @@ func (b *TraceBatch) Add(t *schema.Trace, m Meta, v *schema.Verdict) {
 	b.columns.add(b.tenant, t, &m)
 	b.verdicts.Add(t, m, v)
 	b.bytes += len(t.Raw) + rowOverhead
+}
+
+// LeaveOut keeps a row of the batch from being stored. Call it before InsertTraces.
+func (b *TraceBatch) LeaveOut(row int) {
+	b.traces.leaveOut(row)
+	b.verdicts.block.leaveOut(row)
+}
+
+// LeftOut reports whether a row is kept from being stored.
+func (b *TraceBatch) LeftOut(row int) bool { return b.traces.leftOut(row) }
+
+// VerdictID returns the VerdictID of a row's verdict.
+func (b *TraceBatch) VerdictID(row int) schema.Digest {
+	key := b.verdicts.columns.key(row)
+	id := VerdictKey{TraceDigest: key.Digest, CardDigest: key.Card, EngineVersion: key.Engine, Profile: key.Profile, RevokedAt: time.Unix(0, key.Revoked)}
+	return id.ID()
 }
 
 // rowOverhead is the approximate size of a row's other columns on the wire.
@@ -120,6 +137,7 @@ type block struct {
 
 	statement string
 	suspects  []int // rows that may already be stored: their messages were redelivered
+	left      []int // rows that are not to be stored, in rising order
 	id        string
 	attempts  int
 	doubt     bool // an attempt failed: any row may already be stored
@@ -167,8 +185,18 @@ func (b *block) reset() {
 	for i := range b.fields {
 		b.fields[i].reset()
 	}
-	b.suspects = b.suspects[:0]
+	b.suspects, b.left = b.suspects[:0], b.left[:0]
 	b.id, b.attempts, b.doubt, b.unwritten, b.done = "", 0, false, false, false
+}
+
+func (b *block) leaveOut(row int) {
+	at, _ := slices.BinarySearch(b.left, row)
+	b.left = slices.Insert(b.left, at, row)
+}
+
+func (b *block) leftOut(row int) bool {
+	_, left := slices.BinarySearch(b.left, row)
+	return left
 }
 
 // pick returns the fields with only the given rows. A nil list means all rows.

@@ -61,6 +61,12 @@ func (w Writer) insert(ctx context.Context, b *block) error {
 	if err != nil {
 		return fmt.Errorf("look up what is stored of a batch for %s: %w", b.table, err)
 	}
+	if len(b.left) > 0 {
+		if rows == nil {
+			rows = every(b.rows.len())
+		}
+		rows = slices.DeleteFunc(rows, b.leftOut)
+	}
 	b.doubt = true // until the attempt succeeds
 	bad, err := w.bisect(ctx, b, rows)
 	b.unwritten = b.unwritten || errors.Is(err, database.ErrUnwritten)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,9 +120,9 @@ func (w Writer) absent(ctx context.Context, b *block, rows []int) ([]int, error)
 	return missing, nil
 }
 
-// distinct binds the hours without repetitions.
-func distinct(name string, hours []uint32) any {
-	return clickhouse.Named(name, slices.Compact(slices.Sorted(slices.Values(hours))))
+// distinct binds values without repetitions.
+func distinct[T cmp.Ordered](name string, values []T) any {
+	return clickhouse.Named(name, slices.Compact(slices.Sorted(slices.Values(values))))
 }
 
 // TraceResults is what the tables have for some traces, whether or not parts are merged.
@@ -130,17 +131,38 @@ type TraceResults struct {
 	verdicts map[schema.Digest]map[schema.Digest]bool // VerdictID of the verdicts on each trace
 }
 
-// LookUpTraces looks up traces and the verdicts on them. Pass at most a few thousand.
-func (r Reader) LookUpTraces(ctx context.Context, traces []*schema.Trace) (*TraceResults, error) {
-	k := &TraceResults{rows: map[schema.Digest]time.Time{}, verdicts: map[schema.Digest]map[schema.Digest]bool{}}
-	if len(traces) == 0 {
-		return k, nil
+// TraceKey is what a look-up of a trace needs: its identity, and where the tables have it.
+type TraceKey struct {
+	AgentID   string
+	EventTime time.Time
+	Digest    schema.Digest
+}
+
+// KeyOf returns the key of a trace. It shares the trace's strings.
+func KeyOf(t *schema.Trace) TraceKey { return TraceKey{t.AgentID, t.Timestamp, t.Digest} }
+
+// keyArgs binds keys: without the hours and agents a look-up would read a whole table.
+func keyArgs(keys []TraceKey) []any {
+	hours, agents, digests := make([]uint32, len(keys)), make([]string, len(keys)), make([]schema.Digest, len(keys))
+	for i := range keys {
+		hours[i], agents[i], digests[i] = eventHour(keys[i].EventTime), keys[i].AgentID, keys[i].Digest
 	}
-	hours, digests := make([]uint32, len(traces)), make([]schema.Digest, len(traces))
-	for i, t := range traces {
-		hours[i], digests[i] = eventHour(t.Timestamp), t.Digest
+	return []any{distinct("hours", hours), distinct("agents", agents), clickhouse.Named("digests", hexadecimal(digests))}
+}
+
+// LookUpTraces looks up traces and the verdicts on them.
+func (r Reader) LookUpTraces(ctx context.Context, traces []TraceKey) (*TraceResults, error) {
+	k := NewTraceResults()
+	for part := range slices.Chunk(traces, lookupRows) {
+		if err := r.lookUpTraces(ctx, part, k); err != nil {
+			return nil, fmt.Errorf("look up %d traces: %w", len(traces), err)
+		}
 	}
-	args := []any{distinct("hours", hours), clickhouse.Named("digests", hexadecimal(digests))}
+	return k, nil
+}
+
+func (r Reader) lookUpTraces(ctx context.Context, traces []TraceKey, k *TraceResults) error {
+	args := keyArgs(traces)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		type row struct {
@@ -164,10 +186,36 @@ func (r Reader) LookUpTraces(ctx context.Context, traces []*schema.Trace) (*Trac
 		}
 		return nil
 	})
-	if err := group.Wait(); err != nil {
-		return nil, fmt.Errorf("look up %d traces: %w", len(traces), err)
+	return group.Wait()
+}
+
+// LookUpVerdicts returns the verdicts on traces by their VerdictID, as they were stored first.
+func (r Reader) LookUpVerdicts(ctx context.Context, traces []TraceKey) (map[schema.Digest]*schema.Verdict, error) {
+	found := map[schema.Digest]*schema.Verdict{}
+	for part := range slices.Chunk(traces, lookupRows) {
+		for row, err := range each[verdictRow](ctx, r.db, fmt.Sprintf("the verdicts on %d traces", len(traces)), queryVerdictsOn, keyArgs(part)...) {
+			if err != nil {
+				return nil, err
+			}
+			v := row.verdict()
+			found[VerdictID(&v.Metadata)] = v
+		}
 	}
-	return k, nil
+	return found, nil
+}
+
+// NewTraceResults returns results of no trace.
+func NewTraceResults() *TraceResults {
+	return &TraceResults{rows: map[schema.Digest]time.Time{}, verdicts: map[schema.Digest]map[schema.Digest]bool{}}
+}
+
+// Earliest returns when the earliest of the messages with these bytes was received: one of them at
+// the given time, and others if the trace is stored.
+func (k *TraceResults) Earliest(digest schema.Digest, received time.Time) time.Time {
+	if k.Stored(digest, received) {
+		return k.rows[digest]
+	}
+	return received
 }
 
 // Stored reports whether a stored row replaces the row of a message received at that time: the
@@ -186,6 +234,9 @@ func (k *TraceResults) Judged(v *schema.Verdict) bool {
 	}
 	return verdicts[VerdictID(&v.Metadata)]
 }
+
+// HasVerdict reports whether a verdict on a trace is stored, by its VerdictID.
+func (k *TraceResults) HasVerdict(trace, id schema.Digest) bool { return k.verdicts[trace][id] }
 
 // Note adds a trace that will be stored with its verdict.
 func (k *TraceResults) Note(received time.Time, v *schema.Verdict) {

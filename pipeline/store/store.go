@@ -174,6 +174,7 @@ var (
 	queryTracesByDigest      = mustQuery("traces_by_digest")
 	queryUnknownCardTraces   = mustQuery("unknown_card_traces")
 	queryUnsealedTraces      = mustQuery("unsealed_traces")
+	queryVerdictsOn          = mustQuery("verdict_rows", "verdicts_on")
 )
 
 // mustQuery reads a query from one or more embedded files. A missing file panics when the program

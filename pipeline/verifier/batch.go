@@ -31,6 +31,8 @@ type batch struct {
 	alerts   []wire.Alert
 	dead     []wire.DeadLetter
 	unknown  map[string]bool // ids of cards that were not registered
+	open     []openRow
+	settled  int // of open
 
 	revocations int // how many revocations were known before the first of its traces was judged
 }
@@ -45,6 +47,8 @@ func (b *batch) reset() {
 	}
 	b.alerts, b.dead = b.alerts[:0], b.dead[:0]
 	clear(b.unknown)
+	clear(b.open)
+	b.open, b.settled = b.open[:0], 0
 }
 
 // takes returns how many of the messages, at most so many, the batch has room for: at least one, if there is one and the
@@ -77,6 +81,10 @@ func (b *batch) add(m stream.Message, j *judgement, now time.Time) (err error) {
 	b.addReceipt(&j.trace, j.meta)
 	if j.verdict.Status == schema.StatusCardUnknown {
 		b.unknown[strings.Clone(j.verdict.CardID)] = true
+	}
+	if j.open(&m) {
+		b.leaveOpen(j)
+		return nil
 	}
 	b.alerts, err = appendAlerts(b.alerts, &j.verdict)
 	return err

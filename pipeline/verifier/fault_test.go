@@ -28,6 +28,18 @@ func (w *faulty) InsertTraces(ctx context.Context, rows *store.TraceBatch) error
 	return w.f.Around("insert", func() error { return w.store.InsertTraces(ctx, rows) })
 }
 
+func (w *faulty) LookUpTraces(ctx context.Context, traces []store.TraceKey) (found *store.TraceResults, err error) {
+	err = w.f.Around("look-up", func() (err error) {
+		found, err = w.store.LookUpTraces(ctx, traces)
+		return err
+	})
+	return found, err
+}
+
+func (w *faulty) LookUpVerdicts(ctx context.Context, traces []store.TraceKey) (map[schema.Digest]*schema.Verdict, error) {
+	return w.store.LookUpVerdicts(ctx, traces)
+}
+
 func (w *faulty) PublishReceipts(ctx context.Context, byPartition [][]schema.Receipt) error {
 	return w.f.Around("receipts", func() error { return w.Client.PublishReceipts(ctx, byPartition) })
 }

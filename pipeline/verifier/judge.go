@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,6 +43,7 @@ type judgement struct {
 	trace   schema.Trace
 	meta    store.Meta
 	verdict schema.Verdict
+	dated   bool // the verdict depends on when the trace was received or judged (see verify)
 }
 
 // warm reads the cards of the messages' agents that are not in memory, all together.
@@ -54,7 +56,7 @@ func (w *workspace) judge(ctx context.Context, j *judgement, m *stream.Message, 
 	if j.refusal, err = w.admit(&j.trace, m); err != nil || j.refusal != nil {
 		return err
 	}
-	if err := w.verify(ctx, &j.trace, &j.verdict, m.Received, now); err != nil {
+	if j.dated, err = w.verify(ctx, &j.trace, &j.verdict, m.Received, now); err != nil {
 		return err
 	}
 	j.meta = w.meta(&j.trace, m, created)
@@ -86,18 +88,20 @@ func (w *workspace) meta(t *schema.Trace, m *stream.Message, created time.Time) 
 	}
 }
 
-// verify judges t, which the broker received at the given time, into v.
-func (w *workspace) verify(ctx context.Context, t *schema.Trace, v *schema.Verdict, received, now time.Time) error {
+// verify judges t, which the broker received at the given time, into v. The verdict is dated if another
+// receipt of the same bytes, or judging them earlier, could have given another one: by a card or a
+// message that was not known yet, or before the end of the card.
+func (w *workspace) verify(ctx context.Context, t *schema.Trace, v *schema.Verdict, received, now time.Time) (dated bool, err error) {
 	if err := w.registry.Know(ctx, t.AgentID); err != nil { // for the card in force, and for meta
-		return err
+		return false, err
 	}
 	card, err := w.registry.Lookup(ctx, t.CardID)
 	if errors.Is(err, cards.ErrUnknown) {
 		w.rules.Unknown(t, now, v)
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	facts := aap.Facts{
 		Received:  received,
@@ -108,14 +112,16 @@ func (w *workspace) verify(ctx context.Context, t *schema.Trace, v *schema.Verdi
 	}
 	if w.messages != nil {
 		if facts.Messages, err = w.messages.Findings(ctx, t, now); err != nil {
-			return err
+			return false, err
 		}
 	}
 	w.rules.Verify(t, card.Compiled, facts, now, v)
 	hideSecrets(v.Violations)
 	hideSecrets(v.Findings)
 	hideSecrets(v.Warnings)
-	return nil
+	dated = facts.InForce != "" || len(facts.Messages) > 0 || !v.Metadata.CardRevokedAt.IsZero() ||
+		slices.ContainsFunc(v.Findings, func(found schema.Remark) bool { return found.Type == schema.Backdated })
+	return dated, nil
 }
 
 // hideSecrets redacts what remarks quote from the trace. Rows, alerts and answers repeat it, and

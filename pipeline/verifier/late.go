@@ -40,7 +40,7 @@ type lateCards struct {
 	rows       LateRows
 	outlet     Outlet
 	workspace  workspace // of run
-	rechecking workspace // of recheck, which runs concurrently
+	rechecking workspace // of recheck and of copies, which run concurrently
 
 	mu      sync.Mutex
 	arrived []registered // in the order of the bucket
@@ -250,7 +250,7 @@ func (l *lateCards) judgeAll(ctx context.Context, w *workspace, next func(last *
 			if err := w.decoder.Admit(&trace, stored.AgentID, stored.Raw); err != nil {
 				return fmt.Errorf("stored trace %s of agent %s is no longer a valid trace: %w", stored.TraceID, stored.AgentID, err)
 			}
-			if err := w.verify(ctx, &trace, &verdict, stored.Received, now); err != nil {
+			if _, err := w.verify(ctx, &trace, &verdict, stored.Received, now); err != nil {
 				return err
 			}
 			if verdict.Status == schema.StatusCardUnknown { // otherwise the query would return it forever

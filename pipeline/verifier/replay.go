@@ -188,7 +188,7 @@ func (w *replaying) commit(ctx context.Context) error {
 // judge decodes the messages of a slice, looks up what is stored about them, judges them again
 // and collects what is missing.
 func (w *replaying) judge(ctx context.Context, inbox []stream.Message) (err error) {
-	var valid []*schema.Trace
+	var valid []store.TraceKey
 	sequences := make([]uint64, len(inbox))
 	for i := range inbox {
 		sequences[i] = inbox[i].Sequence
@@ -196,7 +196,7 @@ func (w *replaying) judge(ctx context.Context, inbox []stream.Message) (err erro
 			return err
 		}
 		if w.refusals[i] == nil {
-			valid = append(valid, &w.traces[i])
+			valid = append(valid, store.KeyOf(&w.traces[i]))
 		}
 	}
 	kept, err := w.Store.LookUpTraces(ctx, valid)
@@ -235,7 +235,7 @@ func (w *replaying) trace(ctx context.Context, kept *store.TraceResults, m *stre
 		return nil
 	}
 	v := &w.verdict
-	if err := w.workspace.verify(ctx, t, v, m.Received, now); err != nil {
+	if _, err := w.workspace.verify(ctx, t, v, kept.Earliest(t.Digest, m.Received), now); err != nil {
 		return err
 	}
 	meta.Redelivered = true // it may have been stored since the look-up

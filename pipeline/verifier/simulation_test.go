@@ -74,9 +74,10 @@ type simulation struct {
 
 // wanted is the expected result of a message once its card is known.
 type wanted struct {
-	trace  *store.StoredTrace // nil: a dead letter
-	card   schema.Digest      // of the verdict
-	alerts []string
+	trace   *store.StoredTrace // nil: a dead letter
+	card    schema.Digest      // of the verdict
+	verdict schema.Verdict
+	alerts  []string
 }
 
 func newSimulation(t *testing.T, w *sim.World) *simulation {
@@ -185,7 +186,7 @@ func (s *simulation) want(sequence uint64) wanted {
 	}
 	if j.refusal == nil && !isUnstorable(stored.Data) {
 		id, t := in.rows.ID(0), &j.trace
-		want.card = id.Card
+		want.card, want.verdict = id.Card, cloned(&j.verdict)
 		want.trace = &store.StoredTrace{
 			AgentID: strings.Clone(t.AgentID), TraceID: strings.Clone(t.TraceID), CardID: strings.Clone(t.CardID), SessionID: strings.Clone(schema.SessionID(t)),
 			Digest: id.Digest, Raw: stored.Data, Received: stored.Received, Sequence: sequence, StreamCreated: s.traces.Created,
@@ -287,6 +288,42 @@ func (s *simulation) judged(id store.RowID) {
 		s.verdicts[id.Digest] = map[schema.Digest]bool{}
 	}
 	s.verdicts[id.Digest][id.Card] = true
+}
+
+// LookUpTraces finds a trace by its verdicts. No receipt matters here: no card ends.
+func (r *simulatedRows) LookUpTraces(ctx context.Context, traces []store.TraceKey) (*store.TraceResults, error) {
+	found := store.NewTraceResults()
+	err := r.lookUp(ctx, "traces", traces, func(v *schema.Verdict) { found.Note(v.Timestamp, v) })
+	return found, err
+}
+
+func (r *simulatedRows) LookUpVerdicts(ctx context.Context, traces []store.TraceKey) (map[schema.Digest]*schema.Verdict, error) {
+	found := map[schema.Digest]*schema.Verdict{}
+	err := r.lookUp(ctx, "verdicts", traces, func(v *schema.Verdict) { found[store.VerdictID(&v.Metadata)] = v })
+	return found, err
+}
+
+// lookUp calls found for each stored verdict on the traces.
+func (r *simulatedRows) lookUp(ctx context.Context, what string, traces []store.TraceKey, found func(*schema.Verdict)) error {
+	if len(traces) == 0 {
+		return nil
+	}
+	return r.process.Do(ctx, sim.Operation{Name: "look up " + what, Key: traces[0].Digest.String()}, func() error {
+		for i := range traces {
+			for card := range r.verdicts[traces[i].Digest] {
+				v := r.wantedOf(traces[i].Digest).verdict
+				if v.Metadata.CardDigest != card { // its card was unknown
+					v.Metadata.CardDigest, v.Violations, v.Findings = card, nil, nil
+				}
+				found(&v)
+			}
+		}
+		return nil
+	})
+}
+
+func (s *simulation) wantedOf(digest schema.Digest) *wanted {
+	return &s.wanted[slices.IndexFunc(s.wanted, func(w wanted) bool { return w.trace != nil && w.trace.Digest == digest })]
 }
 
 func (r *simulatedRows) NewVerdictBatch() *store.VerdictBatch {

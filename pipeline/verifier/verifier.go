@@ -26,9 +26,11 @@ type Source interface {
 	Done(ctx context.Context, through uint64) error
 }
 
-// Rows stores traces and verdicts durably (store.Store).
+// Rows stores traces and verdicts durably, and looks up what is stored (store.Store).
 type Rows interface {
 	InsertTraces(ctx context.Context, rows *store.TraceBatch) error
+	LookUpTraces(ctx context.Context, traces []store.TraceKey) (*store.TraceResults, error)
+	LookUpVerdicts(ctx context.Context, traces []store.TraceKey) (map[schema.Digest]*schema.Verdict, error)
 }
 
 // Outlet publishes the verifier's results (stream.Client).
@@ -209,7 +211,7 @@ func (v *verifier) judgeAll(ctx context.Context, b *batch, slice []stream.Messag
 			if err := b.add(messages[i], j, now); err != nil {
 				return err
 			}
-			if j.refusal == nil {
+			if j.refusal == nil && !j.open(&messages[i]) {
 				v.metrics.judged(&j.verdict)
 			}
 			if len(messages[i].Data) > reusedBytes {
@@ -273,6 +275,7 @@ func (v *verifier) commit(ctx context.Context, b *batch) error {
 		do        func() error
 	}{
 		{"record that traces are begun", func() error { return v.source.Begin(ctx, through) }},     // after a crash their rows are looked up before they are inserted
+		{"look up copies", func() error { return v.settle(ctx, b) }},                               // after a crash its own rows are copies, too
 		{"insert traces", func() error { return b.insert(ctx, v.rows) }},                           // after a crash the same rows again: reading collapses them
 		{"publish dead letters", func() error { return b.publishDead(ctx, v.outlet) }},             // after a crash the same letters again, under the same ids
 		{"publish receipts", func() error { return v.outlet.PublishReceipts(ctx, b.receipts[:]) }}, // after a crash the same receipts again: the exporter counts each once
