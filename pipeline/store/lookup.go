@@ -228,12 +228,14 @@ func (k *TraceResults) Stored(digest schema.Digest, received time.Time) bool {
 // Judged reports whether this verdict is stored. For a verdict "card unknown" it reports whether
 // any verdict on the trace is stored.
 func (k *TraceResults) Judged(v *schema.Verdict) bool {
-	verdicts := k.verdicts[v.Metadata.TraceDigest]
 	if v.Status == schema.StatusCardUnknown {
-		return len(verdicts) > 0
+		return k.HasVerdicts(v.Metadata.TraceDigest)
 	}
-	return verdicts[VerdictID(&v.Metadata)]
+	return k.HasVerdict(v.Metadata.TraceDigest, VerdictID(&v.Metadata))
 }
+
+// HasVerdicts reports whether any verdict on a trace is stored.
+func (k *TraceResults) HasVerdicts(trace schema.Digest) bool { return len(k.verdicts[trace]) > 0 }
 
 // HasVerdict reports whether a verdict on a trace is stored, by its VerdictID.
 func (k *TraceResults) HasVerdict(trace, id schema.Digest) bool { return k.verdicts[trace][id] }

@@ -55,9 +55,9 @@ func (v *verifier) settle(ctx context.Context, b *batch) error {
 	if err != nil {
 		return err
 	}
-	var begun []store.TraceKey // of messages that were delivered before, and stored
+	var begun []store.TraceKey // of messages that were delivered before, and have verdicts
 	for i := range b.open {
-		if o := &b.open[i]; b.messageOf(o.row).Redelivered && kept.Judged(&o.verdict) {
+		if o := &b.open[i]; b.messageOf(o.row).Redelivered && kept.HasVerdicts(o.key.Digest) {
 			begun = append(begun, o.key)
 		}
 	}
