@@ -63,6 +63,9 @@ func (b *TraceBatch) LeaveOut(row int) {
 // LeftOut reports whether a row is kept from being stored.
 func (b *TraceBatch) LeftOut(row int) bool { return b.traces.leftOut(row) }
 
+// Stored returns how many rows are not kept from being stored.
+func (b *TraceBatch) Stored() int { return b.Len() - len(b.traces.left) }
+
 // VerdictID returns the VerdictID of a row's verdict.
 func (b *TraceBatch) VerdictID(row int) schema.Digest {
 	key := b.verdicts.columns.key(row)

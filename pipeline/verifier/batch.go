@@ -160,13 +160,13 @@ func (b *batch) insert(ctx context.Context, rows Rows) error {
 	}
 	err := rows.InsertTraces(ctx, b.rows)
 	if err == nil {
-		b.inserted = b.rows.Len()
+		b.inserted = b.rows.Stored()
 	}
 	bad, ok := errors.AsType[*store.BatchError](err)
 	if !ok {
 		return err
 	}
-	b.inserted = b.rows.Len() - len(bad.Rows)
+	b.inserted = b.rows.Stored() - len(bad.Rows)
 	gone := make(map[uint64]bool, len(bad.Rows))
 	for _, row := range bad.Rows {
 		m := &b.messages[b.rowOf[row.Index]]
