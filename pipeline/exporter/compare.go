@@ -110,8 +110,8 @@ func (e *exporter) compare(ctx context.Context, j *job) error {
 // dropRepeated removes from a part the traces that were published again long after they were
 // sealed. The broker stored such a trace a second time and the tables did not, so its row has a
 // sequence of an earlier part. The row alone is not enough to leave a trace out of a bundle:
-// stream TRACES must hold these bytes at that sequence. An earlier stream cannot confirm a row: what was sealed
-// from it is sealed again.
+// stream TRACES must hold these bytes at that sequence. An earlier stream cannot confirm a row: there
+// the file of the bundle must hold it (dropSealed).
 func (e *exporter) dropRepeated(ctx context.Context, j *job) error {
 	current := e.index.created.UnixNano()
 	if j.session.stream != current {

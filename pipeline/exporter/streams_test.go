@@ -71,7 +71,7 @@ func TestSessionGoesOnInANewStream(t *testing.T) {
 	s.requestEnd(t, "a", "s")
 	s.awaitParts(t, 1)
 	s.recreate(t, stream.Traces)
-	s.Publish(t, trace("tr-3", "s", 3), trace("tr-4", "s", 4), trace("tr-5", "s", 5))
+	s.Publish(t, trace("tr-3", "s", 3), trace("tr-4", "s", 4), trace("tr-5", "s", 5), trace("tr-1", "s", 1)) // the file of part 1 shows that the last one is sealed
 	s.awaitRows(t, 5)
 	s.requestEnd(t, "a", "s")
 	parts := s.awaitParts(t, 2)
