@@ -88,7 +88,7 @@ type Report struct {
 	Verdict *RecordedVerdict `json:"verdict"` // of an intact bundle of our dialect; null where none is recorded
 	// VerdictOver is how many bytes of session.json are read at most, if it has more and so was not read. Then
 	// nobody knows whether a verdict is recorded in it. Otherwise it is 0.
-	VerdictOver int64 `json:"verdict_over,omitempty"`
+	VerdictOver int64 `json:"verdict_over,omitzero"`
 
 	Opening   *Opening `json:"opening"`    // the content of the open row; null in other dialects
 	NotProven []string `json:"not_proven"` // draft section 8.2 and AAP section 10.1

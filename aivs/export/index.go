@@ -152,7 +152,7 @@ type Entry struct {
 	KeyExpected  bool                  `json:"key_expected"` // the key is one that was required when the archive was made
 	PreviousHash string                `json:"previous_bundle_hash,omitempty"`
 	Verdict      *aivs.RecordedVerdict `json:"verdict"`
-	VerdictOver  int64                 `json:"verdict_over,omitempty"` // session.json has more bytes than so many, and was not read
+	VerdictOver  int64                 `json:"verdict_over,omitzero"` // session.json has more bytes than so many, and was not read
 }
 
 // Summary counts.

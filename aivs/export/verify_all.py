@@ -446,7 +446,7 @@ def text_of(micros):
 def verdict_of(entry, verify):
     """The sentence for the verdict that the index repeats."""
     v, over = entry.get("verdict"), entry.get("verdict_over")
-    if type(over) is int and v is None:
+    if type(over) is int and over > 0 and v is None:
         return verify.Says.LONG_VERDICT % over
     if type(v) is not dict:
         return verify.Says.NO_VERDICT
