@@ -3,6 +3,7 @@
 package child
 
 import (
+	"io"
 	"os"
 	"syscall"
 )
@@ -13,3 +14,8 @@ func selfPath() (string, error) { return os.Executable() }
 func commandAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
+
+// Reserve reserves nothing: this system has no names that end with their process.
+func Reserve(int) (io.Closer, error) { return io.NopCloser(nil), nil }
+
+func reserved(int) bool { return false }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
 	"github.com/plumbline/plumbline/broker/internal/embedded"
@@ -69,6 +71,21 @@ func reserve(t testing.TB, ports ...int) {
 
 // URL returns the address for clients; it stays the same over restarts.
 func (s *Server) URL() string { return s.at.URL() }
+
+// JetStream returns the access of an operator to the broker, until the test ends.
+func (s *Server) JetStream() jetstream.JetStream {
+	s.t.Helper()
+	conn, err := nats.Connect(s.URL())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return js
+}
 
 // MonitorURL returns the base URL of the server's monitoring pages.
 func (s *Server) MonitorURL() string { return s.at.MonitorURL() }

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"pgregory.net/rapid"
 
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
@@ -300,15 +298,7 @@ func TestCopyRaisesNoAlert(t *testing.T) {
 	}
 	add(odd, "odd-1")
 	add(odd, "odd-2")
-	conn, err := nats.Connect(rig.Broker.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := rig.Broker.JetStream()
 	again := func() {
 		if _, err := js.Publish(t.Context(), subject.Trace("a"), records[12].Data); err != nil {
 			t.Fatal(err)

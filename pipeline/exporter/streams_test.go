@@ -4,38 +4,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/store"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
-
-// recreate deletes streams of the broker, all if none is named, and creates them again.
-func (s *site) recreate(t testing.TB, names ...string) {
-	t.Helper()
-	conn, err := nats.Connect(s.Broker.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if names == nil {
-		for name := range js.StreamNames(t.Context()).Name() {
-			names = append(names, name)
-		}
-	}
-	for _, name := range names {
-		if err := js.DeleteStream(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
-	}
-	pipelinetest.EnsureTopology(t, s.Client)
-}
 
 func (s *site) awaitRows(t testing.TB, n uint64) {
 	t.Helper()
@@ -70,7 +42,7 @@ func TestSessionGoesOnInANewStream(t *testing.T) {
 	s.Publish(t, trace("tr-1", "s", 1), trace("tr-2", "s", 2))
 	s.requestEnd(t, "a", "s")
 	s.awaitParts(t, 1)
-	s.recreate(t, stream.Traces)
+	s.Recreate(t, stream.Traces)
 	s.Publish(t, trace("tr-3", "s", 3), trace("tr-4", "s", 4), trace("tr-5", "s", 5), trace("tr-1", "s", 1)) // the file of part 1 shows that the last one is sealed
 	s.awaitRows(t, 5)
 	s.requestEnd(t, "a", "s")
@@ -91,7 +63,7 @@ func TestOpenSessionGoesOnInANewStream(t *testing.T) {
 	stage := s.export(t, nil)
 	s.Publish(t, trace("tr-1", "s", 1), trace("tr-2", "s", 2), trace("open", "open", 3)) // the other session keeps its receipts from being done
 	s.awaitRows(t, 3)
-	s.recreate(t, stream.Traces)
+	s.Recreate(t, stream.Traces)
 	s.Publish(t, trace("tr-3", "s", 4), trace("tr-4", "s", 5), trace("tr-5", "s", 6))
 	s.awaitRows(t, 6)
 	s.requestEnd(t, "a", "s")
@@ -118,7 +90,7 @@ func TestEndRequestedInAnEarlierStream(t *testing.T) {
 	s.Publish(t, trace("tr-1", "s", 1), trace("other-1", "other", 2), trace("other-2", "other", 3))
 	s.awaitRows(t, 3)
 	s.requestEnd(t, "a", "s")
-	s.recreate(t, stream.Traces)
+	s.Recreate(t, stream.Traces)
 	s.Publish(t, trace("tr-2", "s", 4))
 	s.awaitRows(t, 4)
 	s.export(t, nil)
@@ -145,7 +117,7 @@ func TestSessionGoesOnAfterTheBrokersDataIsLost(t *testing.T) {
 	s.awaitRows(t, 3)
 	export.Stop(t)
 	judge.Stop(t)
-	s.recreate(t)
+	s.Recreate(t)
 	s.Register(t, pipelinetest.Card("ac", "a"))
 	s.judge(t)
 	s.export(t, nil)

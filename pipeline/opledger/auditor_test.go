@@ -11,7 +11,6 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/plumbline/plumbline/engine/enginetest"
 	"github.com/plumbline/plumbline/ledger"
@@ -202,14 +201,7 @@ func TestLedgersGoOnInANewStream(t *testing.T) {
 	from.send("again", again[:2]...)
 	await(t, rig, "fault = ''", 4)
 	first.Stop(t)
-	js, err := jetstream.New(from.conn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := js.DeleteStream(t.Context(), stream.AgentLedger); err != nil {
-		t.Fatal(err)
-	}
-	pipelinetest.EnsureTopology(t, rig.Client)
+	rig.Recreate(t, stream.AgentLedger)
 	second := auditor(t, rig)
 	from.send("next", next[2])
 	from.send("again", again[:3]...)

@@ -3,9 +3,6 @@ package ownership_test
 import (
 	"testing"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
@@ -18,16 +15,7 @@ func TestReplacedStream(t *testing.T) {
 	s.awaitShared(a, b)
 	s.publish()
 	s.finish()
-	connection, err := nats.Connect(s.broker.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer connection.Close()
-	js, err := jetstream.New(connection)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := js.DeleteStream(t.Context(), stream.Traces); err != nil {
+	if err := s.broker.JetStream().DeleteStream(t.Context(), stream.Traces); err != nil {
 		t.Fatal(err)
 	}
 	s.truncate(0)

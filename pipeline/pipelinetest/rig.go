@@ -114,6 +114,23 @@ func EnsureTopology(t testing.TB, client *stream.Client) {
 	})
 }
 
+// Recreate deletes streams of the broker, all if none is named, and creates them again.
+func (r *Rig) Recreate(t testing.TB, names ...string) {
+	t.Helper()
+	js := r.Broker.JetStream()
+	if names == nil {
+		for name := range js.StreamNames(t.Context()).Name() {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		if err := js.DeleteStream(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	EnsureTopology(t, r.Client)
+}
+
 // ClickHouse returns the database configuration of a stage. It sets AllowUnsafe because a stage
 // refuses a user who could remove rows, such as the rig's administrator.
 func (r *Rig) ClickHouse() config.ClickHouse {

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/plumbline/plumbline/pipeline/keystore"
@@ -49,15 +48,7 @@ func (s *site) rowsWhoseMessagesAreRemoved(t *testing.T) {
 // limit reduces a stream to its last messages.
 func (s *site) limit(t *testing.T, name string, messages int64) {
 	t.Helper()
-	conn, err := nats.Connect(s.Broker.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := s.Broker.JetStream()
 	live, err := js.Stream(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)

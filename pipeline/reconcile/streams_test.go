@@ -7,31 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/reconcile"
 	"github.com/plumbline/plumbline/pipeline/stream"
 )
-
-// recreate deletes stream TRACES and creates it again.
-func (s *site) recreate(t testing.TB) {
-	t.Helper()
-	conn, err := nats.Connect(s.Broker.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err == nil {
-		err = js.DeleteStream(t.Context(), stream.Traces)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	pipelinetest.EnsureTopology(t, s.Client)
-}
 
 // Session x goes on in a new stream TRACES. Nothing differs. Then rows are added to and removed from what
 // it has of the earlier stream, which the exporter does not compare with receipts again.
@@ -43,7 +22,7 @@ func TestRowsOfAnEarlierStreamAreInBundles(t *testing.T) {
 	s.end(t, "y", 2)
 	s.Publish(t, trace("x-3", "x", 4))
 	s.rest(t)
-	s.recreate(t)
+	s.Recreate(t, stream.Traces)
 	s.run(t)
 	s.Publish(t, trace("x-4", "x", 5))
 	s.end(t, "x", 4) // x-3 and x-4 are in parts of their own

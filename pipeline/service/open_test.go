@@ -5,9 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/plumbline/plumbline/broker/brokertest"
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/service"
@@ -24,16 +21,7 @@ func TestOpeningSaysWhatItWaitsFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	conn, err := nats.Connect(broker.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err == nil {
-		err = js.DeleteStream(t.Context(), "KV_"+stream.Seals)
-	}
-	if err != nil {
+	if err := broker.JetStream().DeleteStream(t.Context(), "KV_"+stream.Seals); err != nil {
 		t.Fatal(err)
 	}
 	waiting := func() string { return env.Health.Reported().Down["broker"] }

@@ -40,7 +40,7 @@ type lateCards struct {
 	rows       LateRows
 	outlet     Outlet
 	workspace  workspace // of run
-	rechecking workspace // of recheck and of copies, which run concurrently
+	rechecking workspace // of commit (recheck and settle), which runs beside run
 
 	mu      sync.Mutex
 	arrived []registered // in the order of the bucket

@@ -69,5 +69,5 @@ func (m *metrics) committed(b *batch) {
 			m.redelivered.Inc()
 		}
 	}
-	m.batches.Observe(float64(b.rows.Len()))
+	m.batches.Observe(float64(b.rows.Stored()))
 }

@@ -17,9 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/plumbline/plumbline/pipeline/pipelinetest"
 	"github.com/plumbline/plumbline/pipeline/stream"
 	"github.com/plumbline/plumbline/pipeline/subject"
@@ -194,15 +191,7 @@ func TestDeletedConsumerIsSaid(t *testing.T) {
 	s.run(s.endpoint("deleted", r.URL))
 	s.raise(subject.AlertDrift, 1, drifting)
 	r.await(t, 1)
-	conn, err := nats.Connect(s.broker.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := s.broker.JetStream()
 	if err := js.DeleteConsumer(t.Context(), stream.Alerts, stream.WebhookConsumer("deleted")); err != nil {
 		t.Fatal(err)
 	}
