@@ -106,33 +106,6 @@ func (d *decision) read(line []byte) {
 	}
 }
 
-// difference returns the field of a row that says something else than the record. A record without an
-// execution has neither outputs nor an error nor a cost.
-func difference(row *aivs.Row, line []byte) string {
-	if field := aivs.Difference(row, line); field != "" {
-		return field
-	}
-	var in struct {
-		Context struct {
-			Metadata struct {
-				Execution jsontext.Value `json:"execution"`
-			} `json:"metadata"`
-		} `json:"context"`
-	}
-	if json.Unmarshal(line, &in) != nil || in.Context.Metadata.Execution.Kind() == '{' {
-		return ""
-	}
-	switch {
-	case value([]byte(row.OutputsJSON)) != "":
-		return "outputs_json"
-	case row.Error != "":
-		return "error"
-	case row.CostCents != 0:
-		return "cost_cents"
-	}
-	return ""
-}
-
 // verdictsOf returns the verdicts on each trace, in their order.
 func verdictsOf(lines []byte) map[string][]*verdict {
 	all := map[string][]*verdict{}

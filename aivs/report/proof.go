@@ -106,53 +106,6 @@ func (p *Page) limits(decided []decision) (all []string) {
 	return append(all, contradicted(decided)...)
 }
 
-// contradicted names the rows that say something else than their records.
-func contradicted(decided []decision) []string {
-	const most = 20
-	var rows []string
-	n := int64(0)
-	for i := range decided {
-		if d := &decided[i]; d.differs != "" {
-			if n++; n <= most {
-				rows = append(rows, fmt.Sprintf("row %d (%s)", d.row.ID, d.differs))
-			}
-		}
-	}
-	if n == 0 {
-		return nil
-	}
-	text := strings.Join(rows, ", ")
-	if n > most {
-		text += fmt.Sprintf(" and %d more", n-most)
-	}
-	return []string{fmt.Sprintf("CONTRADICTION: %s not what the agent's records say: %s. The signature shows only that rows and records were sealed like this.", are(n), text)}
-}
-
-func are(n int64) string {
-	if n == 1 {
-		return "1 row of the log is"
-	}
-	return counted(n, "row") + " of the log are"
-}
-
-// contradictions says where the verdict on the session does not agree with what it is about.
-func (p *Page) contradictions(decided []decision) (all []string) {
-	v := p.Report.Verdict
-	if v.Traces != p.total() {
-		all = append(all, fmt.Sprintf("CONTRADICTION: the verdict on the session is about %s, and the log has %s.", counted(v.Traces, "decision"), counted(p.total(), "decision")))
-	}
-	violations := int64(0)
-	for i := range decided {
-		if d := &decided[i]; d.verdict != nil {
-			violations += int64(len(d.verdict.Violations))
-		}
-	}
-	if violations != v.Violations && !p.Contents.cut() {
-		all = append(all, fmt.Sprintf("CONTRADICTION: the verdict on the session counts %s, and the verdicts on its decisions have %s.", counted(v.Violations, "violation"), counted(violations, "violation")))
-	}
-	return all
-}
-
 // completeness says whether a decision could be missing.
 func (p *Page) completeness(all []decision) string {
 	const missing = "Completeness: "
@@ -183,30 +136,4 @@ func (p *Page) completeness(all []decision) string {
 		return missing + "the agent numbered its records, and the operator's pipeline found no gap. A record that the agent withheld at the end of the session leaves none."
 	}
 	return missing + "the agent did not number all of its records, so one that it never sent leaves no gap."
-}
-
-// leftOut names the numbers between the least and the greatest that are not among these; "" if all are.
-func leftOut(numbers []uint64) string {
-	const most = 10
-	var gaps []string
-	n := int64(0)
-	numbers = slices.Sorted(slices.Values(numbers))
-	for i := 1; i < len(numbers); i++ {
-		if numbers[i]-numbers[i-1] < 2 { // the same number, or the next one
-			continue
-		}
-		from, to := numbers[i-1]+1, numbers[i]-1
-		switch n++; {
-		case n > most:
-		case from == to:
-			gaps = append(gaps, fmt.Sprintf("number %d", from))
-		default:
-			gaps = append(gaps, fmt.Sprintf("a number from %d to %d", from, to))
-		}
-	}
-	text := strings.Join(gaps, ", ")
-	if n > most {
-		text += ", and " + counted(n-most, "more gap")
-	}
-	return text
 }
